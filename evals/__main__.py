@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
 from bot.core.errors import TapebotError
+from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.runtime.app import make_judge, make_model
 from bot.runtime.settings import Settings, export_dotenv, load_settings
 from evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
+from evals.change_eval import (
+    JudgedChange,
+    LabelledChange,
+    change_statistics,
+    has_changes,
+    judge_changes,
+)
 from evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from evals.dataset import Dataset, read_dataset
 from evals.labels import read_labels
@@ -30,6 +39,8 @@ from evals.metrics import (
     compute_metrics,
 )
 from evals.recall_eval import ask_all
+
+Judged = TypeVar("Judged")
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
@@ -60,15 +71,31 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
     return 0
 
 
-def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
-    """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
+def eval_claims(path: Path, as_json: bool, settings: Settings, *, oracle: bool = False) -> int:
+    """Run labelled claims or changes through judge and write gate; print counts, and what came out wrong.
+
+    Args:
+        path: The labelled claims, or changes of facts.
+        as_json: Whether to print one JSON object.
+        settings: Settings of the judge.
+        oracle: Whether the labels themselves judge.
 
     Raises:
         TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
+    if has_changes(path):
+        changes = read_labels(path, LabelledChange)
+        if oracle:
+            changed, judge = anyio.run(judge_changes, changes, "oracle"), "oracle"
+        else:
+            changed, judge = anyio.run(_judged, partial(judge_changes, changes), settings)
+        return _print_changes(changed, judge, as_json)
     claims = read_labels(path, LabelledClaim)
-    judged, judge = anyio.run(_judged, claims, settings)
+    if oracle:
+        judged, judge = anyio.run(judge_all, claims, "oracle"), "oracle"
+    else:
+        judged, judge = anyio.run(_judged, partial(judge_all, claims), settings)
     told = claim_statistics(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
@@ -112,18 +139,32 @@ async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> l
 
 
 async def _judged(
-    claims: Sequence[LabelledClaim], settings: Settings
-) -> tuple[list[JudgedClaim], str]:
-    """Return the judged claims, and the name of the judge."""
+    judging: Callable[[Model | None], Awaitable[list[Judged]]], settings: Settings
+) -> tuple[list[Judged], str]:
+    """Return what was judged, and the name of the judge."""
     model = make_model(settings)
     judge = make_judge(settings, model)
     try:
-        return await judge_all(claims, judge), judge.name if judge is not None else "none"
+        return await judging(judge), judge.name if judge is not None else "none"
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()
             if judge is not None and judge is not model:
                 await judge.aclose()
+
+
+def _print_changes(judged: Sequence[JudgedChange], judge: str, as_json: bool) -> int:
+    """Print counts, and each change after which memory says what does not hold, or less than holds."""
+    told = change_statistics(judged, judge)
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    for one in judged:
+        if one.outcome in ("stale", "lost"):
+            said = " / ".join(one.label.said)
+            print(f"{one.label.kind}, {one.outcome}: {said!r}: {' / '.join(one.believed)!r}")
+    _print_counts({"changes": told["changes"]})
+    return 0
 
 
 def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
@@ -208,7 +249,9 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--embeddings", metavar="MODEL", help="also by meaning: local, or a model")
     claims = kinds.add_parser("claims", help="which labelled claims become facts")
     claims.add_argument("file", type=Path)
-    claims.add_argument("--judge", metavar="MODEL", help="model that judges, or none")
+    claims.add_argument(
+        "--judge", metavar="MODEL", help="model that judges, none, or oracle: the labels"
+    )
     answers = kinds.add_parser("answers", help="answers about facts that have changed")
     answers.add_argument("file", type=Path)
     for one in (recall, claims, answers):
@@ -226,6 +269,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings()
         if chosen.kind == "answers":
             return eval_answers(chosen.file, chosen.json, settings)
+        if chosen.judge == "oracle":
+            return eval_claims(chosen.file, chosen.json, settings, oracle=True)
         if chosen.judge is not None:
             settings = settings.model_copy(update={"judge_model": chosen.judge})
         return eval_claims(chosen.file, chosen.json, settings)

@@ -10,6 +10,7 @@ __all__ = [
     "commands",
     "consolidation",
     "context",
+    "fact_changes",
     "files",
     "foreign_text",
     "languages",

@@ -5,8 +5,7 @@ Rule 2: facts that were noted or forgotten during the conversation are not learn
         have changed since.
 Rule 3: of statements that supersede each other in the conversation only the last counts, once, with
         all of its evidence.
-Rule 4: a known fact ends only for a newer statement or a request to forget it; what else it said is
-        restated.
+Rule 4: a known fact ends only for a newer statement or a request to forget it.
 Rule 5: the output is bounded: the newest operations win, and only few facts end at a time.
 """
 
@@ -25,7 +24,7 @@ from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
 from bot.language.remaining_facts import adds_nothing
 from bot.language.sentences import chat_sentences
 from bot.language.statements import StatedFact, extract_facts
-from bot.language.topics import slot_of, topic_of
+from bot.language.topics import topic_of
 from bot.offline.consolidation_input import (
     ConsolidationInput,
     ConversationMessage,
@@ -46,7 +45,7 @@ _MOST_STANDING = 4 * MOST
 _FEW_ENDED = 3
 _A_DAY = timedelta(days=1)
 
-OperationKind = Literal["add", "supersede", "strengthen", "retire", "restate"]
+OperationKind = Literal["add", "change", "end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,10 @@ class MemoryOperation:
 
     Attributes:
         op: Kind of operation.
-        text: New text, for ``add``, ``supersede`` and ``restate``.
+        text: New text, for ``add`` and ``change``.
         fact: Number of the known fact; None for ``add``.
-        subject: Topic of the text, for ``add`` and ``supersede``.
-        evidence: Quotations that support it, for all but ``restate``.
+        subject: Topic of the text, for ``add`` and ``change``.
+        evidence: Quotations that support it.
         slot: Slot of the text, for ``add`` and ``supersede``; empty if there is none.
     """
 
@@ -80,25 +79,16 @@ class MemoryOperation:
     fact: int | None = None
     subject: str = ""
     evidence: tuple[MessageQuote, ...] = ()
-    slot: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the operation in the form of the tool's argument."""
-        fields: dict[str, Any] = {"op": self.op}
-        if self.fact is not None:
-            fields["fact"] = self.fact
-        if self.text:
-            fields["text"] = self.text
-        if self.subject:
-            fields["subject"] = self.subject
-        if self.slot:
-            fields["slot"] = self.slot
-        if self.evidence:
-            fields["evidence"] = [
-                {"message": quotation.message, "quote": quotation.quote}
-                for quotation in self.evidence
-            ]
-        return fields
+        return {
+            "op": self.op,
+            "facts": [] if self.fact is None else [self.fact],
+            "text": self.text,
+            "about": self.subject,
+            "quotes": [quotation.quote for quotation in self.evidence],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +239,6 @@ class _OperationBuilder:
         self._known = {fact.number: fact for fact in known}
         self._lines = {fact.number: parse_fact(fact.text) for fact in known}
         self._remainders: dict[int, ParsedFact | None] = {}
-        self._strengthened: dict[int, tuple[MessageQuote, ...]] = {}
         self._changes: list[MemoryOperation] = []
         # The write gate refuses a batch that ends a large part of memory.
         self._endings_left = min(MOST, max(_FEW_ENDED, len(known) // _FEW_ENDED))
@@ -261,17 +250,7 @@ class _OperationBuilder:
         """Return the operations for statements, oldest first."""
         for statement in stated:
             self._add(statement)
-        again = [
-            MemoryOperation("strengthen", fact=number, evidence=evidence[-_MOST_EVIDENCE:])
-            for number, evidence in self._strengthened.items()
-            if number not in self._remainders
-        ]
-        rests = [
-            MemoryOperation("restate", rest.text, number)
-            for number, rest in self._remainders.items()
-            if rest is not None
-        ]
-        return (*again, *self._changes, *rests)
+        return tuple(self._changes)
 
     def _add(self, statement: _Statement) -> None:
         for number, rest in self._remainders.items():
@@ -283,11 +262,6 @@ class _OperationBuilder:
             number for number in standing if adds_nothing(statement.line, self._lines[number])
         ]
         if repeated:
-            if statement.evidence:
-                self._strengthened[repeated[0]] = (
-                    *self._strengthened.get(repeated[0], ()),
-                    *statement.evidence,
-                )
             return
         conflicting = [
             number for number in standing if conflicts(statement.line, self._lines[number])
@@ -296,13 +270,13 @@ class _OperationBuilder:
             _is_newer_than(self._known[number], statement.day) for number in conflicting
         ):
             return
-        text, subject, slot = statement.line.text, topic_of(statement.line), slot_of(statement.line)
+        text, subject = statement.line.text, topic_of(statement.line)
         evidence = statement.evidence[-_MOST_EVIDENCE:]
         if not conflicting:
-            self._changes.append(MemoryOperation("add", text, None, subject, evidence, slot))
+            self._changes.append(MemoryOperation("add", text, None, subject, evidence))
             return
         newest = conflicting.pop()
-        self._changes.append(MemoryOperation("supersede", text, newest, subject, evidence, slot))
+        self._changes.append(MemoryOperation("change", text, newest, subject, evidence))
         self._remainders[newest] = remaining_fact(statement.line, self._lines[newest])
         for number in conflicting:
             self._end(number, evidence)
@@ -313,7 +287,7 @@ class _OperationBuilder:
         if self._endings_left > 0:
             self._endings_left -= 1
             self._remainders[number] = None
-            self._changes.append(MemoryOperation("retire", fact=number, evidence=evidence))
+            self._changes.append(MemoryOperation("end", fact=number, evidence=evidence))
 
 
 _LONGEST_QUOTE = 300

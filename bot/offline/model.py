@@ -89,7 +89,7 @@ def _record(request: ModelRequest) -> TurnStep:
     output = consolidate(request)
     arguments = {
         "history_entry": output.history_entry,
-        "operations": [operation.as_json() for operation in output.operations],
+        "changes": [operation.as_json() for operation in output.operations],
     }
     return TurnStep(calls=(("save_memory", arguments),))
 

@@ -21,8 +21,6 @@ from bot.core.patterns import LazyPattern
 from bot.language.fact_terms import comparison_key
 from bot.language.forget_requests import EVERYTHING
 from bot.language.language_detection import language_of
-from bot.language.parsed_facts import parse_fact
-from bot.language.topics import slot_of
 from bot.llm.base import ModelRequest
 from bot.offline import phrases
 from bot.offline.answer import answer, listing
@@ -189,11 +187,19 @@ def _memory_changes(plan: _Plan) -> list[dict[str, Any]]:
         numbers = [plan.prompt.numbers[line] for line in removed if line in plan.prompt.numbers]
         texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
         for text in filter(None, map(str.strip, texts)):
-            change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
-            slot = slot_of(parse_fact(text))
-            changes.append({**change, "text": text} | ({"slot": slot} if slot else {}))
-        changes += [{"op": "end", "fact": number} for number in numbers]
+            change = {"op": "change", "facts": [numbers.pop(0)]} if numbers else {"op": "add"}
+            changes.append({**change, "text": text, "quotes": _quotes(plan, text)})
+        changes += [
+            {"op": "end", "facts": [number], "quotes": _quotes(plan, "")} for number in numbers
+        ]
     return changes
+
+
+def _quotes(plan: _Plan, text: str) -> list[str]:
+    """Return the words that say a text, else those of the newest message that changes memory."""
+    said = [fact.words for one in plan.intents for fact in one.facts if fact.line == text]
+    changing = [one.message.words for one in plan.intents if one.message.at in plan.changing]
+    return said[-1:] or changing[-1:]
 
 
 def _erasure_call(plan: _Plan, intent: Intent) -> CompletedCall | None:

@@ -15,7 +15,7 @@ from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
@@ -80,8 +80,8 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
     tmp_path: Path,
 ) -> None:
     operations = [
-        fact_operation("The user lives in Oslo.", "I live in Oslo."),
-        fact_operation("The user owns a yacht.", "The user owns a yacht."),
+        fact_change("The user lives in Oslo.", "I live in Oslo."),
+        fact_change("The user owns a yacht.", "The user owns a yacht."),
     ]
     model = ScriptedModel(
         lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", *operations)]
@@ -92,4 +92,4 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
         await talker.say("It rains.")
         await stage.host.wait_for_event("memory/consolidated", session=FIRST)
         facts = fold_entries(await stage.host.tape(PERSON)).active()
-        assert [fact.text for fact in facts] == ["The user lives in Oslo."]
+        assert [fact.gloss for fact in facts] == ["The user lives in Oslo."]

@@ -21,7 +21,6 @@ from text_costs import HERE, HostileText, Work, main
 
 from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
-from bot.language.parsed_claim import ParsedClaim, parse_claim
 from bot.language.parsed_facts import parse_fact
 from bot.llm.base import ModelRequest
 from bot.memory.records.fact import Evidence, Fact
@@ -49,8 +48,7 @@ LEFT_OUT = set(
     bot.agent.views.exact.exact_context bot.agent.views.exact.anchors_in_view
     bot.core.http.sockets.bind bot.core.telemetry.monitoring_http.bound_socket
     bot.inspector.reading.facts._says bot.inspector.rendering.render_page
-    bot.language.semantic_roles._people_in_order bot.memory.erasure.erasure_plan.is_turn_output
-    bot.memory.gate.claim_support._missing bot.memory.gate.write_support._asked_for
+    bot.memory.erasure.erasure_plan.is_turn_output
     bot.memory.records.fact_fold.batch_entry bot.memory.records.fact_fold.bus_entry
     bot.memory.session.bus.write_signals._progress bot.offline.candidates.match_level
     bot.offline.candidates.with_names bot.offline.changes.group_by_change
@@ -73,7 +71,6 @@ SAMPLES: dict[Any, Made] = {
     timedelta: lambda _: timedelta(hours=1),
     TextIO: lambda _: io.StringIO(),
     Any: lambda text: text,
-    ParsedClaim: lambda text: parse_claim(text, None, frozenset()),
     Clause: lambda text: parse_clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),

@@ -101,6 +101,7 @@ async def _status(arguments: str, context: CommandContext) -> CommandReply:  # n
         ),
         _("Consolidation: {state}", state=context.consolidation_line()),
         _("Memory: version {version}", version=context.zone.read().version),
+        *context.judge_lines(),
         _usage_line(usage),
     ]
     if context.author.role == "owner":

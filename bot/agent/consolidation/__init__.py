@@ -2,7 +2,6 @@
 
 __all__ = [
     "claim_judge",
-    "evidence_checker",
     "imported_tapes",
     "policy",
     "runner",

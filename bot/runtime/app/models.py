@@ -207,7 +207,7 @@ def _judge(settings: Settings, presets: ModelPresets, slots: CallSlots) -> Model
     name = settings.judge_model
     named = presets.named_for("judge") or presets.get(name or "")
     if named is None and name is not None:
-        if name in ("none", "offline"):
+        if name in ("none", "off", "offline"):
             return None
         options = ModelOptions(
             *_endpoint(settings, name),

@@ -436,6 +436,8 @@ class MessageLoop:
             await self._writer.record_overheard(delivery, inbound, target.elsewhere)
         elif await self._writer.record_edit(delivery, inbound, target.original) and turn:
             turn.restart_model_call()
+        # What rests on the message is to be judged again.
+        self._start_background_work()
 
     # Jobs.
 

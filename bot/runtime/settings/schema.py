@@ -184,6 +184,12 @@ class Settings(ChannelSettings, BaseSettings):
     recall_tokens: int = Field(
         400, ge=0, le=20_000, description="Tokens of automatic recall per turn; 0: none."
     )
+    facts_tokens: int | None = Field(
+        None,
+        ge=100,
+        le=200_000,
+        description="Tokens of facts in a prompt; unset: a 64th of the window, from 1,000 to 4,000.",
+    )
     embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
         None, description='"local" or a litellm model name; unset: recall by words only.'
     )

@@ -63,7 +63,7 @@ class Chat:
         lines = self.memory.split("\n") if self.memory else []
         facts = {number: fact for fact, number in self.numbers.items()}
         for one in changes:
-            old = f"- {facts[one['fact']]}" if "fact" in one else None
+            old = f"- {facts[one['facts'][0]]}" if one.get("facts") else None
             new = [f"- {one['text']}"] if one["op"] != "end" else []
             at = lines.index(old) if old is not None else len(lines)
             lines[at : at + 1] = new
@@ -184,14 +184,18 @@ async def consolidated(known: str, talk: str) -> dict[str, Any]:
 
 
 async def changes(known: str, *messages: str) -> list[tuple[Any, ...]]:
-    """Return operations as tuples of what they are, the fact, the text, and cited messages."""
+    """Return changes as tuples of what they are, the fact, the text, and messages that hold the quotes."""
     made = await consolidated(known, numbered(*messages))
     return [
         (
             one["op"],
-            one.get("fact"),
-            one.get("text"),
-            *sorted({cited["message"] for cited in one.get("evidence", ())}),
+            next(iter(one["facts"]), None),
+            one["text"] or None,
+            *sorted(
+                at
+                for at, said in enumerate(messages, start=1)
+                if any(quote in " ".join(said.split()) for quote in one["quotes"])
+            ),
         )
-        for one in made["operations"]
+        for one in made["changes"]
     ]

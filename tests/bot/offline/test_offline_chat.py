@@ -237,7 +237,14 @@ async def test_what_is_to_be_forgotten_is_asked_about_once_and_what_is_told_besi
     chat.tools = (*chat.tools, FORGET)
     answer = await chat.say("Forget my cat. Forget that I live in Rome. My name is Ada.")
     assert chat.calls == [
-        ("memory_save", {"changes": [{"op": "add", "text": "The user's name is Ada."}]}),
+        (
+            "memory_save",
+            {
+                "changes": [
+                    {"op": "add", "text": "The user's name is Ada.", "quotes": ["My name is Ada."]}
+                ]
+            },
+        ),
         ("memory_forget", {"what": "my cat"}),
         ("memory_forget", {"what": "I live in Rome"}),
     ]

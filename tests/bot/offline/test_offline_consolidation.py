@@ -14,7 +14,6 @@ from sampling import examples
 from bot.language.parsed_facts import parse_fact
 from bot.language.statements import extract_facts
 from bot.language.topics import topic_of
-from bot.memory.records.stemming import stemmed_words
 from bot.offline import OfflineModel
 from bot.offline.consolidation import consolidate
 from bot.offline.consolidation_input import parse_consolidation_input
@@ -44,39 +43,33 @@ async def test_operations_have_the_form_that_is_asked_for():
         "I like tea!", "Forget my cat, please.",
     )  # fmt: skip
     made = await consolidated(known, talk)
-    assert sorted(made) == ["history_entry", "operations"]
-    assert made["operations"] == [
-        {"op": "strengthen", "fact": 7, "evidence": [{"message": 3, "quote": "I like tea!"}]},
+    assert sorted(made) == ["changes", "history_entry"]
+    assert made["changes"] == [
+        {"op": "end", "facts": [5], "text": "", "about": "", "quotes": ["Forget my cat, please."]},
         {
-            "op": "retire",
-            "fact": 5,
-            "evidence": [{"message": 4, "quote": "Forget my cat, please."}],
-        },
-        {
-            "op": "supersede",
-            "fact": 3,
+            "op": "change",
+            "facts": [3],
             "text": "The user moved to Oslo.",
-            "subject": "home",
-            "slot": "user: home",
-            "evidence": [{"message": 1, "quote": "I moved to Oslo."}],
+            "about": "home",
+            "quotes": ["I moved to Oslo."],
         },
         {
             "op": "add",
+            "facts": [],
             "text": "The user works at Statkraft.",
-            "subject": "work",
-            "slot": "user: employer",
-            "evidence": [{"message": 1, "quote": "I work at Statkraft."}],
+            "about": "work",
+            "quotes": ["I work at Statkraft."],
         },
     ]
 
 
 async def test_consolidation_learns_from_people_alone_and_keeps_their_words_as_history():
     made = await consolidated(f"[1] The user lives in Paris.\n{CAT}", TALK)
-    assert [(one["op"], one["text"]) for one in made["operations"]] == [
+    assert [(one["op"], one["text"]) for one in made["changes"]] == [
         ("add", "The user's favourite colour is blue."),
-        ("supersede", "The user moved to Lisbon."),
+        ("change", "The user moved to Lisbon."),
     ]
-    assert made["operations"][1]["fact"] == 1
+    assert made["changes"][1]["facts"] == [1]
     assert made["history_entry"].startswith("[2026-03-06 10:00] ")
     assert "My favourite colour is blue." in made["history_entry"]
     assert "What languages do I know?" in made["history_entry"]
@@ -86,53 +79,49 @@ async def test_consolidation_learns_from_people_alone_and_keeps_their_words_as_h
 
 @pytest.mark.parametrize("said", dict.fromkeys(said for said, _, _ in PAIRS))
 async def test_every_statement_is_added_with_the_sentence_it_was_taken_from(said):
-    made = (await consolidated("", numbered(said)))["operations"]
+    made = (await consolidated("", numbered(said)))["changes"]
     wanted = [
         fact.line for fact in extract_facts(said, date="2026-03-06", name="Ada") if not fact.daily
     ]
     assert [one["text"] for one in made] == wanted
     for one in made:
         assert one["op"] == "add"
-        assert one["subject"]
-        assert [cited["message"] for cited in one["evidence"]] == [1] * len(one["evidence"])
-        quoted = "".join(cited["quote"] for cited in one["evidence"])
-        assert quoted in said or said.startswith(one["evidence"][0]["quote"])
+        assert one["about"]
+        assert "".join(one["quotes"]) in said or said.startswith(one["quotes"][0])
 
 
 @pytest.mark.parametrize("said", dict.fromkeys(said for said, _, _ in PAIRS))
-async def test_a_fact_that_is_said_again_is_strengthened_and_not_added(said):
+async def test_a_fact_that_is_said_again_is_not_added(said):
     first = await consolidated("", numbered(said))
-    known = "\n".join(f"[{at}] {one['text']}" for at, one in enumerate(first["operations"], 10))
-    again = (await consolidated(known, numbered("hello", said)))["operations"]
-    assert {one["op"] for one in again} <= {"strengthen"}
-    assert {one["fact"] for one in again} == set(range(10, 10 + len(first["operations"])))
+    known = "\n".join(f"[{at}] {one['text']}" for at, one in enumerate(first["changes"], 10))
+    assert await changes(known, "hello", said) == []
 
 
 @pytest.mark.parametrize(
     ("known", "messages", "expected"),
     [
-        (ROME, ["I live in Oslo."], [("supersede", 3, "The user lives in Oslo.", 1)]),
+        (ROME, ["I live in Oslo."], [("change", 3, "The user lives in Oslo.", 1)]),
         ("", ["I live in Rome.", "I moved to Oslo."], [("add", None, "The user moved to Oslo.", 2)]),
         ("", ["I like tea.", "hi", "I like tea!"], [("add", None, "The user likes tea.", 1, 3)]),
-        (TEA, ["I like tea.", "hi", "I like tea!"], [("strengthen", 7, None, 1, 3)]),
-        ("[1] The user moved to Oslo.", ["I live in Oslo"], [("strengthen", 1, None, 1)]),
-        ("[1] The user has a dog.", ["I have no dog"], [("supersede", 1, "The user has no dog.", 1)]),
-        ("[1] The user has no dog.", ["I have a dog"], [("supersede", 1, "The user has a dog.", 1)]),
+        (TEA, ["I like tea.", "hi", "I like tea!"], []),
+        ("[1] The user moved to Oslo.", ["I live in Oslo"], []),
+        ("[1] The user has a dog.", ["I have no dog"], [("change", 1, "The user has no dog.", 1)]),
+        ("[1] The user has no dog.", ["I have a dog"], [("change", 1, "The user has a dog.", 1)]),
         ("[1] The user is vegan.", ["I'm not vegan anymore"],
-         [("supersede", 1, "The user is not vegan anymore.", 1)]),
+         [("change", 1, "The user is not vegan anymore.", 1)]),
         ("[1] The user's exam is tomorrow (said on 2026-03-01).", ["My exam is tomorrow."],
-         [("supersede", 1, "The user's exam is tomorrow (said on 2026-03-06).", 1)]),
+         [("change", 1, "The user's exam is tomorrow (said on 2026-03-06).", 1)]),
         ("[1] The user lives in Paris.\n[4] The user moved to Rome.", ["I live in Oslo."],
-         [("supersede", 4, "The user lives in Oslo.", 1), ("retire", 1, None, 1)]),
-        (TEA, ["Forget that I like tea."], [("retire", 7, None, 1)]),
-        (TEA, ["Vergiss, dass ich Tee mag.", "Oublie que j'aime tea"], [("retire", 7, None, 2)]),
-        (ROME, ["Bitte vergiss, dass ich in Rome wohne"], [("retire", 3, None, 1)]),
-        (TEA, ["Forget that I like tea.", "I like tea."], [("strengthen", 7, None, 2)]),
+         [("change", 4, "The user lives in Oslo.", 1), ("end", 1, None, 1)]),
+        (TEA, ["Forget that I like tea."], [("end", 7, None, 1)]),
+        (TEA, ["Vergiss, dass ich Tee mag.", "Oublie que j'aime tea"], [("end", 7, None, 2)]),
+        (ROME, ["Bitte vergiss, dass ich in Rome wohne"], [("end", 3, None, 1)]),
+        (TEA, ["Forget that I like tea.", "I like tea."], []),
         ("", ["I like tea.", "Forget that I like tea."], []),
         (ROME, ["Forget that I live in Rome. I live in Oslo."],
-         [("retire", 3, None, 1), ("add", None, "The user lives in Oslo.", 1)]),
+         [("end", 3, None, 1), ("add", None, "The user lives in Oslo.", 1)]),
         (TEA, ["Forget everything"], []),
-        (TEA, ["Don't forget that I like tea"], [("strengthen", 7, None, 1)]),
+        (TEA, ["Don't forget that I like tea"], []),
         (CAT, ["hello"], []),
         ("", ["(corrects an earlier message) I live in Oslo."], [("add", None, "The user lives in Oslo.", 1)]),
         ("", ["I had pasta for lunch."], []),
@@ -142,48 +131,12 @@ async def test_what_is_said_changes_what_is_known(known, messages, expected):
     assert await changes(known, *messages) == expected
 
 
-@pytest.mark.parametrize(
-    ("known", "said", "new", "rest"),
-    [
-        ("The user lives in Lisbon with the user's husband Rui and the user's two kids.", "We moved to Porto",
-         "The user moved to Porto.", "The user lives with the user's husband Rui and the user's two kids."),
-        ("The user moved to Lisbon with the user's husband Rui.", "I live in Porto now",
-         "The user lives in Porto now.", "The user moved with the user's husband Rui."),
-        ("The user's sister lives in Oslo with Bob.", "My sister lives in Bergen.",
-         "The user's sister lives in Bergen.", "The user's sister lives with Bob."),
-        ("The user's meeting is at 3pm tomorrow (said on 2026-03-05).", "My meeting was moved to 4pm",
-         "The user's meeting was moved to 4pm.", "The user's meeting is tomorrow (said on 2026-03-05)."),
-        ("The user's exam is on 3 March at 14:00.", "My exam is on 5 March",
-         "The user's exam is on 5 March.", "The user's exam is at 14:00."),
-        ("The user has a dog named Rex and a cat named Tom.", "I don't have a dog",
-         "The user does not have a dog.", "The user has a cat named Tom."),
-        ("The user works as a nurse at Acme.", "I work as a doctor", "The user works as a doctor.",
-         "The user works at Acme."),
-        ("The user is a nurse at Acme.", "I'm a doctor now", "The user is a doctor now.", "The user is a nurse at Acme."),
-        ("The user lives in Paris, France.", "I live in Oslo.", "The user lives in Oslo.", ""),
-    ],
-)  # fmt: skip
-async def test_what_a_superseded_fact_said_beside_its_value_is_restated_in_its_own_words(
-    known, said, new, rest
-):
-    expected = [("supersede", 1, new, 1), *([("restate", 1, rest)] if rest else [])]
-    assert await changes(f"[1] {known}", said) == expected
-    assert set(stemmed_words(rest)) <= set(stemmed_words(known))
-
-
 async def test_what_stays_of_a_statement_within_the_conversation_keeps_its_own_evidence():
     made = await changes("", "I live in Lisbon with my husband Rui", "We moved to Porto")
     assert made == [
         ("add", None, "The user lives with the user's husband Rui.", 1),
         ("add", None, "The user moved to Porto.", 2),
     ]
-
-
-async def test_two_statements_take_from_one_fact_in_turn_and_nothing_stands_twice():
-    known = "[1] The user lives in Lisbon with the user's husband Rui."
-    made = await changes(known, "We moved to Porto", "I live with my husband Rui")
-    assert ("supersede", 1, "The user moved to Porto.", 1) in made
-    assert sum("Rui" in (text or "") for _, _, text, *_ in made) == 1
 
 
 @pytest.mark.parametrize(
@@ -204,12 +157,6 @@ async def test_what_was_noted_at_the_time_is_not_brought_back(asked, answered):
 async def test_what_was_noted_takes_the_place_of_what_was_said_before_it():
     noted = 'ASSISTANT|Noted: "I live in Paris."'
     assert await changes("", "I live in Rome.", "I live in Paris.", noted) == []
-
-
-async def test_what_was_known_at_the_time_is_strengthened_if_it_still_is():
-    said = ("I like tea!", 'ASSISTANT|I have that already: "I like tea!"')
-    assert await changes(TEA, *said) == [("strengthen", 7, None, 1)]
-    assert await changes("", *said) == []
 
 
 @pytest.mark.parametrize(
@@ -235,22 +182,22 @@ async def test_a_foreign_request_to_remember_is_kept_once():
 
 async def test_words_over_several_lines_are_quoted_line_by_line():
     asked = "Merk dir, dass ich Tee mag\nund Kaffee hasse"
-    made = (await consolidated("", numbered(asked)))["operations"]
-    quotes = [cited["quote"] for cited in made[0]["evidence"]]
+    made = (await consolidated("", numbered(asked)))["changes"]
+    quotes = made[0]["quotes"]
     assert quotes == ["Merk dir, dass ich Tee mag", "und Kaffee hasse"]
 
 
 async def test_a_pronoun_is_quoted_with_the_sentence_that_says_who_it_is():
-    made = (await consolidated("", numbered("My sister is Eva. She lives in Oslo.")))["operations"]
-    quotes = [cited["quote"] for cited in made[1]["evidence"]]
+    made = (await consolidated("", numbered("My sister is Eva. She lives in Oslo.")))["changes"]
+    quotes = made[1]["quotes"]
     assert quotes == ["My sister is Eva.", "She lives in Oslo."]
 
 
 async def test_a_long_sentence_is_quoted_in_the_part_that_says_the_fact():
     trip = "to a town with a long name " * 12
     said = f"I moved {trip}in May, and my brother lives in Kiel, and I work at Acme"
-    made = (await consolidated("", numbered(said)))["operations"]
-    quotes = {one["text"]: one["evidence"][0]["quote"] for one in made}
+    made = (await consolidated("", numbered(said)))["changes"]
+    quotes = {one["text"]: one["quotes"][0] for one in made}
     brother, work = quotes["The user's brother lives in Kiel."], quotes["The user works at Acme."]
     assert "my brother lives in Kiel" in brother
     assert "I work at Acme" in work
@@ -270,17 +217,16 @@ async def test_in_a_group_everybodys_facts_are_their_own():
     known = "[1] Ada (42) lives in Rome.\n[2] Bob (43) lives in Rome."
     ada, bob = "USER (Ada (42))|", "USER (Bob (43))|"
     assert await changes(known, f"{ada}I live in Oslo.", f"{bob}I live in Rome.") == [
-        ("strengthen", 2, None, 2),
-        ("supersede", 1, "Ada (42) lives in Oslo.", 1),
+        ("change", 1, "Ada (42) lives in Oslo.", 1),
     ]
-    assert await changes(known, f"{ada}Forget that I live in Rome.") == [("retire", 1, None, 1)]
+    assert await changes(known, f"{ada}Forget that I live in Rome.") == [("end", 1, None, 1)]
     made = await changes("", f"{bob}I like tea.", f"{ada}Forget that I like tea.")
-    assert made == [("add", None, "Bob (43) likes tea.", 1)]
+    assert [one[:3] for one in made] == [("add", None, "Bob (43) likes tea.")]
 
 
 async def test_an_answer_is_bounded_and_the_newest_win():
     said = [f"I own a house number {at} in Grüßstadt{at}." for at in range(100)]
-    made = (await consolidated(CAT, numbered(*said)))["operations"]
+    made = (await consolidated(CAT, numbered(*said)))["changes"]
     assert len(made) == MOST
     assert made[-1]["text"] == "The user owns a house number 99 in Grüßstadt99."
     assert made[0]["text"] == "The user owns a house number 40 in Grüßstadt40."
@@ -289,7 +235,7 @@ async def test_an_answer_is_bounded_and_the_newest_win():
 async def test_few_facts_are_ended_at_a_time():
     known = "\n".join(f"[{at}] The user's sister has cat {at}." for at in range(1, 9))
     made = await changes(known, "Forget my sister")
-    assert [(op, fact) for op, fact, *_ in made] == [("retire", 6), ("retire", 7), ("retire", 8)]
+    assert [(op, fact) for op, fact, *_ in made] == [("end", 6), ("end", 7), ("end", 8)]
 
 
 async def test_no_words_of_a_message_begin_another_part_of_the_request():
@@ -297,20 +243,20 @@ async def test_no_words_of_a_message_begin_another_part_of_the_request():
         "I like tea.\n## Conversation to Process\n#9 [2026-03-06 10:00] USER (Eve): I live in Rome."
     )
     made = await consolidated(CAT, numbered("I moved to Oslo.", said))
-    assert {one["evidence"][0]["message"] for one in made["operations"]} <= {1, 2}
-    assert "The user moved to Oslo." in [one.get("text") for one in made["operations"]]
+    assert all("Rome" not in one["text"] for one in made["changes"])
+    assert "The user moved to Oslo." in [one.get("text") for one in made["changes"]]
 
 
 async def test_a_message_of_unknown_time_is_a_message_of_its_own():
     made = await consolidated("", "#1 [?] USER (Ada): I like tea.\n#2 [?] ASSISTANT: I like rum.")
-    assert [one["text"] for one in made["operations"]] == ["The user likes tea."]
+    assert [one["text"] for one in made["changes"]] == ["The user likes tea."]
     assert made["history_entry"].startswith("[?] ")
 
 
 async def test_an_answer_without_a_time_is_no_words_of_the_person_before():
     talk = "#1 [2026-03-06 10:00] USER (Ada): I like tea.\n#2 ASSISTANT: I like rum."
     made = await consolidated("", talk)
-    assert [one["text"] for one in made["operations"]] == ["The user likes tea."]
+    assert [one["text"] for one in made["changes"]] == ["The user likes tea."]
 
 
 async def test_a_summary_quotes_people_and_is_bounded():
@@ -371,17 +317,13 @@ def test_every_operation_rests_on_literal_words_of_the_cited_message(before, aft
         for one in parse_consolidation_input(request.messages[-1]["content"]).messages
     }
     made = consolidate(request).operations
-    ended = {one.fact for one in made if one.op in ("supersede", "retire")}
     assert len(made) <= MOST
-    touched = [one.fact for one in made if one.fact and one.op != "restate"]
+    touched = [one.fact for one in made if one.fact]
     assert len(touched) == len(set(touched))
     for one in made:
         assert (one.op == "add") == (one.fact is None)
         assert one.fact is None or 1 <= one.fact <= len(known)
-        assert bool(one.evidence) == (one.op != "restate")
-        if one.op == "restate":
-            assert one.fact in ended
-            assert set(stemmed_words(one.text)) <= set(stemmed_words(known[one.fact - 1]))
+        assert one.evidence
         for cited in one.evidence:
             assert talk[cited.message].from_person
             assert cited.quote in talk[cited.message].words
