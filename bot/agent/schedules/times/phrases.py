@@ -255,7 +255,7 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("weekday", _weekday, "b", "B", "X[,sN]{0,2}w", "wX", rf"k(?:[g,j,]{{1,2}}[sN]?k){{0,6}}{_TIMED}", rf"kGk{_TIMED}", r"(?<=e)k"),
         ("nth", _nth_weekday, rf"e?[sNO]{{0,2}}{_NTH}[sN]?w{_OF_MONTH}", "o[sN]?w"),
         ("month_day", _month_day, rf"[sO]N?(?:[n0][qj]|o|Q|J)(?:{_OF_MONTH})?(?![sN]?m)", "J", "[n0]D"),
-        ("month_day", _month_day, rf"(?:[n0][qjD]|o){_OF_MONTH}", f"O[n0](?!{_UNIT}|[sN]?m)"),
+        ("month_day", _month_day, rf"(?:[n0][qjD]|o){_OF_MONTH}", f"O[n0](?!{_UNIT}|j?[sN]?m)"),
         ("date", _date, _DATE),
         ("clock", _clock, "a?tc?P?", "Pt", "a?nP", "a?Pn(?:[cC](?:nM?|H)?)?", "a[n0](?![HKn4P]|[uMDZYq])"),
         ("clock", _clock, "a?[n0][cC](?:g?H|[n0]M?)?P?", "a[n0]H", "a?E", "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
