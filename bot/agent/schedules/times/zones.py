@@ -14,40 +14,28 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from bot.core.patterns import LazyPattern
 
-_HOURS = {
-    name: int(hours)
-    for name, hours in (
-        one.split("=")
-        for one in (
-            "utc=0 gmt=0 z=0 zulu=0 wet=0 west=1 cet=1 mez=1 cest=2 mesz=2 eet=2 oez=2 eest=3 oesz=3 msk=3 мск=3 trt=3 pkt=5 wib=7 ict=7"
-            " hkt=8 sgt=8 awst=8 jst=9 kst=9 aest=10 aedt=11 nzst=12 nzdt=13 brt=-3 edt=-4 est=-5 cdt=-5 mdt=-6 mst=-7"
-            " pdt=-7 pst=-8 akdt=-8 akst=-9 hst=-10"
-        ).split()
-    )
-}
-_REGIONS = {
-    "ET": "New_York",
-    "CT": "Chicago",
-    "MT": "Denver",
-    "PT": "Los_Angeles",
-    "Eastern": "New_York",
-    "Central": "Chicago",
-    "Mountain": "Denver",
-    "Pacific": "Los_Angeles",
-}
+_HOURS = dict(
+    one.split("=")
+    for one in (
+        "utc=0 gmt=0 z=0 zulu=0 wet=0 west=1 cet=1 mez=1 cest=2 mesz=2 eet=2 oez=2 eest=3 oesz=3 msk=3 мск=3 trt=3 pkt=5 wib=7 ict=7"
+        " hkt=8 sgt=8 awst=8 jst=9 kst=9 aest=10 aedt=11 nzst=12 nzdt=13 brt=-3 edt=-4 est=-5 cdt=-5 mdt=-6 mst=-7"
+        " pdt=-7 pst=-8 akdt=-8 akst=-9 hst=-10"
+    ).split()
+)
+_REGIONS = {"E": "New_York", "C": "Chicago", "M": "Denver", "P": "Los_Angeles"}
 _AREAS = (
     "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Canada|Etc|Europe|Indian|Pacific|US"
 )
 _NAMED = LazyPattern(
-    r"[ ,]{0,3}[(\[]?(?:in )?(?:"
-    r"(?:(?<=\d)|(?<=\d )|\b(?P<base>(?:UTC|GMT|utc|gmt) ?))"
+    r"[ ,]{0,3}[(\[（]?(?:in )?(?:"
+    r"(?:(?<=\d)|(?<=\d )|\b(?:UTC|GMT|utc|gmt) ?)"
     r"(?P<sign>\+|(?<=[TC])[-−]|(?<=[TC] )[-−]|(?<=[tc])[-−])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?(?!\d)"
     rf"|\b(?P<iana>(?:{_AREAS})/[A-Za-z_+-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?(?:[+-]\d{{1,2}})?)"
     r"|\b(?P<place>[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|Zeit)\b"
     # What begins with these letters else is a thing: a CT scan, a central station.
     r"|\b(?P<region>ET\b|Eastern\b(?! [A-Z])|(?:[CMP]T|Central|Mountain|Pacific)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b)))"
     r"|(?:\b|(?<=\d))(?P<short>[A-Z]{1,4}|[a-z]{3,4}|Zulu|МСК|мск)\b"
-    r")[)\]]?"
+    r")[)\]）]?"
 )
 
 
@@ -73,7 +61,7 @@ class NamedZone:
 def named_zones(text: str) -> Iterator[NamedZone]:
     """Yield the zones that a text names."""
     for hit in _NAMED.finditer(text):
-        start = hit.start()
+        start, known = hit.start(), _known_names()
         found: tuple[tzinfo | None, str] | None
         if hit["hours"]:
             minutes = int(hit["hours"]) * 60 + int(hit["minutes"] or 0)
@@ -83,19 +71,16 @@ def named_zones(text: str) -> Iterator[NamedZone]:
         elif hit["place"]:
             # Up to two words before the place are words of the sentence: "at 5 pm London time".
             words = hit["place"].split()
-            names = [_place_name("_".join(words[at:]).lower()) for at in range(len(words))]
+            places = ["_".join(words[at:]).lower() for at in range(len(words))]
+            # German makes an adjective of a place: "New Yorker Zeit".
+            names = [known.get(one) or known.get(one.removesuffix("er")) for one in places]
             at = next((at for at, name in enumerate(names) if name), len(words) - 1)
             start = start if at == 0 else hit.start("place") + len(" ".join(words[:at]))
             found = _zone(names[at]) if names[at] or words[at][0].isupper() else None
         else:
-            found = _zone(_known_names().get((hit["iana"] or _REGIONS[hit["region"]]).lower()))
+            found = _zone(known.get((hit["iana"] or _REGIONS[hit["region"][0]]).lower()))
         if found is not None:
-            yield NamedZone(text[start : hit.end()].strip(" ,()[]"), start, hit.end(), *found)
-
-
-def _place_name(place: str) -> str | None:
-    """Return the IANA name of a place, also as German makes an adjective of it: ``New Yorker Zeit``."""
-    return _known_names().get(place) or _known_names().get(place.removesuffix("er"))
+            yield NamedZone(text[start : hit.end()].strip(" ,()[]（）"), start, hit.end(), *found)
 
 
 def _zone(name: str | None) -> tuple[tzinfo | None, str]:
@@ -105,7 +90,7 @@ def _zone(name: str | None) -> tuple[tzinfo | None, str]:
 def _abbreviation(word: str) -> tuple[tzinfo | None, str] | None:
     hours = _HOURS.get(word.lower())
     if hours is not None and (word.isupper() or word not in ("west", "z")):
-        return _offset(hours * 60)
+        return _offset(int(hours) * 60)
     # Others of this form are no zone, or the name of several: IST, BST, CST.
     unsure = word.isupper() and len(word) > 2 and word[-2:] in ("ST", "DT")
     return (None, "") if unsure else None
