@@ -13,11 +13,13 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal
 
 from bot.agent.schedules.times.phrases import TimePhrase
+from bot.core.errors import InvalidRecurrence
 from bot.core.recurrence import Cron, Every, Once, Rule, moment_of, next_occurrence
 
 Why = Literal["", "unclear", "two_days", "no_day", "past"]
 _NINE = time(9)
 _LEAP_YEAR = 2000
+_ELAPSED = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1)}
 _AHEAD = 366 * 9
 """Days in which a day is looked for: 29 February may be eight years away."""
 
@@ -36,7 +38,7 @@ def rule_of(phrase: TimePhrase, now: datetime, zone: tzinfo) -> Rule | Why:
             rule = meaning.repetition(*phrase.every)
         else:
             rule = meaning.one_day()
-    except (OverflowError, ValueError):  # a day or a year that the calendar does not have
+    except (OverflowError, ValueError, InvalidRecurrence):  # a day that the calendar does not have
         return "no_day"
     return rule if isinstance(rule, str) or next_occurrence(rule, now, zone) else "past"
 
@@ -66,108 +68,88 @@ class _Meaning:
             later = self._now + timedelta(seconds=seconds)
             return "unclear" if timed or seconds <= 0 else Once(later)
         clock = self._time() if timed else self._local.time()
-        if seconds or clock is None:
+        if seconds:
             return "unclear"
         day = _day_in(self._today.year * 12 + self._today.month - 1 + months, self._today.day)
         return self._once(day + timedelta(days=days), clock)
 
     def one_day(self) -> Rule | Why:
         phrase = self._phrase
-        if not phrase.kinds - {"zone"} or len(phrase.weekdays or "1") > 1:
+        if not phrase.kinds - {"zone"} or len(phrase.weekdays or "1") > 1 or self._time() is None:
             return "unclear"  # "on the weekend"
-        if self._time() is None:
-            return "unclear"
-        fits = False
+        sure = phrase.days is not None or (phrase.date or (None,))[0] is not None
+        why: Why = "past" if sure else "no_day"
         for day in (self._today + timedelta(days=ahead) for ahead in range(_AHEAD)):
-            if self._is_named(day):
-                if phrase.weekdays is not None and day.weekday() not in phrase.weekdays:
-                    if phrase.date is not None or phrase.days is not None:
-                        return "no_day"  # "on Monday 3 March", which is a Tuesday
-                    continue
-                clock = self._time(today=day == self._today)
-                once = "unclear" if clock is None else self._once(day, clock)
-                if (
-                    not isinstance(once, str)
-                    or (phrase.date or (None,))[0]
-                    or phrase.days is not None
-                ):
+            if not self._is_named(day):
+                continue
+            if phrase.weekdays is None or day.weekday() in phrase.weekdays:
+                once = self._once(day, self._time(today=day == self._today))
+                if sure or not isinstance(once, str):
                     return once
-                fits = True
-        return "past" if fits or (phrase.date or (None,))[0] else "no_day"
+                why = "past"
+            elif sure or phrase.date is not None:
+                return "no_day"  # "on Monday 3 March", which is a Tuesday
+        return why
 
     def _is_named(self, day: date) -> bool:
         """Return whether a day is what the phrase says of it, but for its weekday."""
         phrase = self._phrase
         year, month, number = phrase.date or (None, day.month, day.day)
         last = phrase.month_day == -1 and (day + timedelta(days=1)).day == 1
+        ahead = (day - self._today).days
         return (
             (year or day.year, month, number) == (day.year, day.month, day.day)
             and (phrase.month_day in (None, day.day) or last)
-            and phrase.days in (None, (day - self._today).days)
-            and (not phrase.next_week or 0 < (day - self._monday).days - 6 <= 7)
+            and phrase.days in (None, ahead)
+            and (not phrase.next_week or 7 <= ahead + self._today.weekday() < 14)
         )
 
-    @property
-    def _monday(self) -> date:
-        return self._today - timedelta(days=self._today.weekday())
-
     def repetition(self, count: int, unit: str) -> Rule | Why:
-        phrase = self._phrase
-        kinds = phrase.kinds - {"every", "clock", "part", "zone"}
-        clock = self._time()
-        if unit in ("minutes", "hours"):
+        phrase, clock = self._phrase, self._time()
+        if unit in _ELAPSED:
+            start = self._now + count * _ELAPSED[unit]
             alone = phrase.kinds <= {"every", "zone"}
-            start = self._now + timedelta(**{unit: count})
             return Every(count, unit, start) if alone else "unclear"  # type: ignore[arg-type]
         if clock is None or phrase.next_week:
             return "unclear"
-        at = f"{clock.minute} {clock.hour}"
-        weekdays = phrase.weekdays or frozenset()
-        if unit == "months" and count == 1 and "nth" in kinds and kinds <= {"nth", "weekday"}:
-            which = "L" if phrase.nth == -1 else f"#{phrase.nth}"
-            return Cron(f"{at} * * {(min(weekdays) + 1) % 7}{which}")
-        if unit == "months" and kinds == {"month_day"}:
-            if phrase.month_day == -1:
-                return Cron(f"{at} L * *") if count == 1 else "unclear"
-            return self._counted_from(count, phrase.month_day or 1, clock)
-        if unit == "years" and kinds == {"date"} and phrase.date and not phrase.date[0]:
-            return self._counted_from(count, phrase.date[2], clock, phrase.date[1])
-        if unit == "days" and kinds == {"weekday"} and count % 7 == 0:  # "every 14 days on Friday"
-            count, unit = count // 7, "weeks"
-        if unit == "days" and not kinds:
-            return self._every(count, unit, range(2), clock)
-        if unit in ("days", "weeks") and kinds == {"weekday"} and (unit == "weeks" or count == 1):
-            if len(weekdays) == 1:
-                ahead = (min(weekdays) - self._today.weekday()) % 7
-                return self._every(count, "weeks", range(ahead, ahead + 8, 7), clock)
-            days = ",".join(str(day) for day in sorted((day + 1) % 7 for day in weekdays))
-            days = "1-5" if weekdays == frozenset(range(5)) else days
-            return Cron(f"{at} * * {days}") if count == 1 else "unclear"
-        return "unclear"
+        kinds = phrase.kinds - {"every", "clock", "part", "zone"}
+        if unit == "days" and kinds == {"weekday"} and (count == 1 or count % 7 == 0):
+            count, unit = max(count // 7, 1), "weeks"  # "every 14 days on Friday"
+        days = sorted((day + 1) % 7 for day in phrase.weekdays or ())
+        match unit, sorted(kinds):
+            case "days", []:
+                return self._every(count, unit, range(2), clock)
+            case "weeks", ["weekday"] if len(days) == 1:
+                ahead = (days[0] - self._today.isoweekday()) % 7
+                return self._every(count, unit, range(ahead, ahead + 8, 7), clock)
+            case "years", ["date"] if phrase.date and not phrase.date[0]:
+                return self._counted_from(count, 12, phrase.date[2], clock, phrase.date[1])
+            case "months", ["month_day"] if phrase.month_day != -1:
+                return self._counted_from(count, 1, phrase.month_day or 1, clock)
+        cron = _cron_of(phrase, unit, sorted(kinds), days) if count == 1 else ""
+        return Cron(f"{clock.minute} {clock.hour} {cron}") if cron else "unclear"
 
     def _every(self, count: int, unit: str, days: range, clock: time) -> Rule | Why:
-        for ahead in days:
-            start = datetime.combine(self._today + timedelta(days=ahead), clock)
-            if moment_of(start, self._zone) > self._now:
-                return Every(count, unit, start)  # type: ignore[arg-type]
-        return "past"
+        starts = (datetime.combine(self._today + timedelta(days=ahead), clock) for ahead in days)
+        start = next(one for one in starts if moment_of(one, self._zone) > self._now)
+        return Every(count, unit, start)  # type: ignore[arg-type]
 
-    def _counted_from(self, count: int, day: int, clock: time, month: int = 0) -> Rule | Why:
+    def _counted_from(self, count: int, each: int, day: int, clock: time, month: int = 0) -> Rule:
         """Return the rule of a day of months, or of one month of the years, from a month that has the day.
 
         So its first occurrence is found as the next ones are: on the last day of a shorter month.
         """
-        ahead, step = (12, 12 * count) if month else (1, count)
         at = self._today.year * 12 + (month or self._today.month) - 1
         while moment_of(datetime.combine(_day_in(at, day), clock), self._zone) <= self._now:
-            at += ahead
-        start = next(
-            (one for one in range(at, at - 50 * step, -step) if _day_in(one, day).day == day), at
-        )
+            at += each
+        earlier = range(at, max(at - 50 * count * each, 12), -count * each)
+        start = next((one for one in earlier if _day_in(one, day).day == day), at)
         unit: Literal["years", "months"] = "years" if month else "months"
         return Every(count, unit, datetime.combine(_day_in(start, day), clock))
 
-    def _once(self, day: date, clock: time) -> Rule | Why:
+    def _once(self, day: date, clock: time | None) -> Rule | Why:
+        if clock is None:
+            return "unclear"
         moment = moment_of(datetime.combine(day, clock), self._zone)
         return Once(moment) if moment > self._now else "past"
 
@@ -184,6 +166,15 @@ class _Meaning:
         elif phrase.face and today and time(hour, minute) <= self._local.time():
             hour += 12
         return time(hour, minute)
+
+
+def _cron_of(phrase: TimePhrase, unit: str, kinds: list[str], days: list[int]) -> str:
+    """Return the days of a repetition as a cron expression has them; empty if it cannot."""
+    if unit == "weeks" and kinds == ["weekday"]:
+        return "* * 1-5" if days == [1, 2, 3, 4, 5] else f"* * {','.join(map(str, days))}"
+    if unit == "months" and kinds == ["nth", "weekday"]:
+        return f"* * {days[0]}" + ("L" if phrase.nth == -1 else f"#{phrase.nth}")
+    return "L * *" if unit == "months" and kinds == ["month_day"] else ""
 
 
 def _day_in(month: int, day: int) -> date:

@@ -113,7 +113,7 @@ def _forms(language: str) -> dict[str, list[tuple[tuple[str, ...], Meant]]]:
     """Return the forms of a language by their first word, the longest first, with what they stand for."""
     forms: dict[str, list[tuple[tuple[str, ...], Meant]]] = {}
     named, index = "", 0
-    for slot in f"{EVERYWHERE};{WORDS[language]}".replace("\n", "; ").split("; "):
+    for slot in f"{EVERYWHERE}\n{WORDS[language]}".replace("\n", "; ").split("; "):
         opening = _CLASS.match(slot.strip())
         named, index = (opening[1], 0) if opening else (named, index + 1)
         for form in slot.strip()[opening.end() if opening else 0 :].split(", "):

@@ -17,45 +17,19 @@ g and · G to · l "for", "after" · L says that a time is more or other than wh
 
 from __future__ import annotations
 
-UNITS = ("seconds", "hours", "days", "weeks", "months", "years")
-PARTS = (9, 12, 15, 19, 21)
+_UNITS = ("seconds", "hours", "days", "weeks", "months", "years")
+_WEEK = tuple(range(7))
+_SETS = (frozenset(range(5)), frozenset((5, 6)))
+_PARTS = (9, 12, 15, 19, 21)
 VALUES: dict[str, tuple[object, ...]] = {
-    "n": tuple(range(1, 21)),
-    "h": (1_800, 900, 2_700),
-    "u": UNITS,
-    "M": ("minutes",),
-    "C": ("hours",),
-    "D": ("days",),
-    "Z": ("months",),
-    "Y": ("years",),
-    "O": ("days",),
-    "o": (1, 2, 3, 4, 5),
-    "Q": (2,),
-    "e": (1, 2),
-    "v": UNITS[1:],
-    "r": (0, 1, 2),
-    "w": tuple(range(7)),
-    "k": tuple(range(7)),
-    "W": tuple(range(7)),
-    "b": (frozenset(range(5)), frozenset((5, 6))),
-    "B": (frozenset(range(5)), frozenset((5, 6))),
-    "m": tuple(range(1, 13)),
-    "T": (12, 0),
-    "p": PARTS,
-    "R": PARTS,
-    "P": (0, 12),
-    "y": (30, 15, -15, -30, -45),
-}
+    "n": tuple(range(1, 21)), "m": tuple(range(1, 13)), "o": (1, 2, 3, 4, 5), "Q": (2,), "e": (1, 2), "r": (0, 1, 2),
+    "u": _UNITS, "v": _UNITS[1:], "M": ("minutes",), "C": ("hours",), "D": ("days",), "O": ("days",), "Z": ("months",),
+    "Y": ("years",), "w": _WEEK, "k": _WEEK, "W": _WEEK, "b": _SETS, "B": _SETS, "p": _PARTS, "R": _PARTS,
+    "T": (12, 0), "P": (0, 12), "h": (1_800, 900, 2_700), "y": (30, 15, -15, -30, -45),
+}  # fmt: skip
 """What the forms of a class stand for, in order; others stand for nothing but their class."""
 
-EVERYWHERE = """
-    ,: ,; (; ); [; ]; 、; :
-    j: .
-    g: &, +
-    G: -
-    a: @
-    L: /, %, €, $, £, ~, 〜
-"""
+EVERYWHERE = ",: ,; (; ); [; ]; 、; :; j: .; g: &, +; G: -; a: @; L: /, %, €, $, £, ~, 〜"
 """Signs that mean the same in every language."""
 
 EXAMPLES = {
@@ -80,8 +54,7 @@ WORDS = {
         h: half an hour, half hour, half a hour; quarter of an hour, a quarter of an hour; three quarters of an hour; H: and a half
         u: seconds, sec, secs; hour, hours, hr, hrs, h; day, days, d; week, weeks, wk, wks; month, months; year, years
         M: minute, minutes, min, mins, m; q: st, nd, rd, th; o: first; ; third; fourth; fifth; o-1: last; Q: second; i: in; f: from now, from today
-        e: every, each; every other, each other; v: hourly; daily, everyday, every single day; weekly; monthly; yearly, annually
-        r: today; tomorrow, tmrw; day after tomorrow, the day after tomorrow
+        e: every, each; every other, each other; v: hourly; daily, everyday, every single day; weekly; monthly; yearly, annually; r: today; tomorrow, tmrw; day after tomorrow, the day after tomorrow
         r0 p19: tonight, this evening; r0 p9: this morning; r0 p15: this afternoon; r1 p21: tomorrow night; r1 p9: first thing tomorrow
         w: monday; tuesday; wednesday; thursday; friday; saturday; sunday; k: mon; tue, tues; wed, weds; thu, thurs; fri; sat; sun
         W: mondays; tuesdays; wednesdays; thursdays; fridays; saturdays; sundays; b: weekday, workday, working day; weekend
@@ -100,17 +73,13 @@ WORDS = {
         n2 H: zweieinhalb; h: halbe stunde, halben stunde; viertelstunde; dreiviertelstunde
         u: sekunde, sekunden, sek; stunde, stunden, std, h; tag, tage, tagen, tages; woche, wochen; monat, monate, monaten, monats; jahr, jahre, jahren, jahres
         M: minute, minuten, min; o: ersten, erste, erster; zweiten, zweite, zweiter; dritten, dritte, dritter; vierten, vierte; fünften, fünfte
-        o-1: letzten, letzte, letzter; i: in; e: jeden, jede, jedes, jeder, jedem, alle
-        v: stündlich; täglich, taeglich; wöchentlich; monatlich; jährlich; r: heute; morgen; übermorgen, uebermorgen
-        r1 p9: morgen früh, morgen vormittag; r0 p9: heute morgen, heute früh
-        w: montag; dienstag; mittwoch; donnerstag; freitag; samstag, sonnabend; sonntag; k: mo; di; mi; do; fr; sa; so
+        o-1: letzten, letzte, letzter; i: in; e: jeden, jede, jedes, jeder, jedem, alle; v: stündlich; täglich, taeglich; wöchentlich; monatlich; jährlich; r: heute; morgen; übermorgen, uebermorgen
+        r1 p9: morgen früh, morgen vormittag; r0 p9: heute morgen, heute früh; w: montag; dienstag; mittwoch; donnerstag; freitag; samstag, sonnabend; sonntag; k: mo; di; mi; do; fr; sa; so
         W: montags; dienstags; mittwochs; donnerstags; freitags; samstags, sonnabends; sonntags; b: werktag, wochentag, arbeitstag; wochenende
-        B: von montag bis freitag, montag bis freitag, werktags, an werktagen, wochentags; an wochenenden
-        X: nächsten, nächste, nächste woche, nächster woche, kommende woche
+        B: von montag bis freitag, montag bis freitag, werktags, an werktagen, wochentags; an wochenenden; X: nächsten, nächste, nächste woche, nächster woche, kommende woche
         m: januar, jänner, jan; februar, feb; märz; april, apr; mai; juni, jun; juli, jul; august, aug; september, sep, sept; oktober, okt; november, nov; dezember, dez
         J: letzten tag, letzter tag, ende des monats, monatsende, monatsletzten; J e1 u4: ende jedes monats, ende jeden monats; O: tag :; a: um, gegen
-        c: uhr; T: mittag, zu mittag; mitternacht; y: ; viertel nach; viertel vor, dreiviertel; halb; viertel
-        p: morgen, früh, vormittag; ; nachmittag; abend; nacht
+        c: uhr; T: mittag, zu mittag; mitternacht; y: ; viertel nach; viertel vor, dreiviertel; halb; viertel; p: morgen, früh, vormittag; ; nachmittag; abend; nacht
         R: morgens, vormittags, am morgen, am vormittag, in der früh; mittags, am mittag; nachmittags, am nachmittag; abends, am abend; nachts
         e1 u2 p9: jeden morgen, jeden vormittag; s: am, an, im, zum, des, kommenden, diesen, oder letzten tag, oder der letzte
         N: der, die, das, den, dem, mein, meine, meinen, unser, unsere, vom, von; l: für, nach, guten; g: und, u.; G: bis
@@ -118,31 +87,26 @@ WORDS = {
     """,
     "fr": """
         n: un, une; deux; trois; quatre; cinq; six; sept; huit; neuf; dix; onze; douze; treize; quatorze; quinze; seize; dix-sept; dix-huit; dix-neuf; vingt
-        n25: vingt-cinq; n30: trente; n40: quarante; n45: quarante-cinq; n50: cinquante
-        h: demi-heure, demi heure; quart d'heure; trois quarts d'heure; H: et demie, et demi
+        n25: vingt-cinq; n30: trente; n40: quarante; n45: quarante-cinq; n50: cinquante; h: demi-heure, demi heure; quart d'heure; trois quarts d'heure; H: et demie, et demi
         u: seconde, secondes; ; jour, jours; semaine, semaines; mois; an, ans, année, années; C: heure, heures, h; M: minute, minutes, min; q: er, e
         o: premier; deuxième, second; troisième; quatrième; cinquième; o-1: dernier; i: dans, d'ici; e: chaque, tous les, toutes les, tout les
-        r: aujourd'hui; demain; après-demain; r0 p9: ce matin; r0 p15: cet après-midi; r0 p19: ce soir
-        w: lundi; mardi; mercredi; jeudi; vendredi; samedi; dimanche
+        r: aujourd'hui; demain; après-demain; r0 p9: ce matin; r0 p15: cet après-midi; r0 p19: ce soir; w: lundi; mardi; mercredi; jeudi; vendredi; samedi; dimanche
         W: les lundis, tous les lundis; les mardis, tous les mardis; les mercredis, tous les mercredis; les jeudis, tous les jeudis; les vendredis, tous les vendredis; les samedis, tous les samedis; les dimanches, tous les dimanches
         b: jour de semaine, jours de semaine, jour ouvrable, jours ouvrables, jour ouvré, jours ouvrés; week-end, week-ends
         B: en semaine, du lundi au vendredi; X: de la semaine prochaine, la semaine prochaine
         m: janvier, janv; février, févr; mars; avril; mai; juin; juillet, juil; août; septembre, sept; octobre, oct; novembre, nov; décembre, déc
         J: dernier jour, dernier jour du mois, fin du mois, à la fin du mois; O: le; a: à, vers; T: midi; minuit
         p: matin, du matin; ; après-midi, de l'après-midi; soir, du soir; nuit, de la nuit; R: le matin; ; l'après-midi; le soir; la nuit
-        e1 u2 p9: tous les matins, chaque matin; e1 u2 p19: tous les soirs, chaque soir; s: de, du, en, ce, ou le dernier jour
-        N: la, les, l', mon, ma, mes, notre, des; g: et; G: au; l: pour
+        e1 u2 p9: tous les matins, chaque matin; e1 u2 p19: tous les soirs, chaque soir; s: de, du, en, ce, ou le dernier jour; N: la, les, l', mon, ma, mes, notre, des; g: et; G: au; l: pour
         L: ou, jusqu'à, jusqu'au, jusqu'en, avant, après, depuis, entre, sauf, pendant, prochain, prochaine, dernière, passé, plus, fois, à partir
     """,
     "es": """
         n: un, una, uno; dos; tres; cuatro; cinco; seis; siete; ocho; nueve; diez; once; doce; trece; catorce; quince; dieciséis; diecisiete; dieciocho; diecinueve; veinte
-        n25: veinticinco; n30: treinta; n40: cuarenta; n45: cuarenta y cinco; n50: cincuenta
-        h: media hora; cuarto de hora, un cuarto de hora; tres cuartos de hora; H: y media, y medio
+        n25: veinticinco; n30: treinta; n40: cuarenta; n45: cuarenta y cinco; n50: cincuenta; h: media hora; cuarto de hora, un cuarto de hora; tres cuartos de hora; H: y media, y medio
         u: segundos; ; días; semana, semanas; mes, meses; año, años; C: hora, horas, h; M: minuto, minutos, min; q: º, ª
         o: primer, primero; segundo; tercer, tercero; cuarto; quinto; o-1: último; i: en, dentro de; e: cada, todos los, todas las
         v: ; diariamente, a diario; semanalmente; mensualmente; anualmente; r: hoy; mañana; pasado mañana; r0 p9: esta mañana; r0 p15: esta tarde
-        r0 p21: esta noche; r1 p9: mañana por la mañana; r1 p15: mañana por la tarde; r1 p21: mañana por la noche
-        w: lunes; martes; miércoles; jueves; viernes; sábado; domingo
+        r0 p21: esta noche; r1 p9: mañana por la mañana; r1 p15: mañana por la tarde; r1 p21: mañana por la noche; w: lunes; martes; miércoles; jueves; viernes; sábado; domingo
         W: los lunes, todos los lunes; los martes, todos los martes; los miércoles, todos los miércoles; los jueves, todos los jueves; los viernes, todos los viernes; los sábados, todos los sábados; los domingos, todos los domingos
         b: día laborable, días laborables, día hábil, días hábiles; fin de semana, fines de semana
         B: entre semana, de lunes a viernes; los fines de semana; X: de la próxima semana, de la semana que viene, la próxima semana
@@ -150,34 +114,28 @@ WORDS = {
         J: último día, último día del mes, fin de mes, a fin de mes; O: el, el día, día; a: a las, a la
         T: mediodía, al mediodía, a mediodía; medianoche, a medianoche; P: a.m., am; p.m., pm; P0: de la madrugada
         p: de la mañana, por la mañana; ; de la tarde, por la tarde; ; de la noche, por la noche; e1 u2 p9: cada mañana, todas las mañanas
-        e1 u2 p21: cada noche, todas las noches; s: de, del, este, o el último, o el último día; N: la, los, las, mi, mis, nuestra, al; g: y; G: a
-        l: para, durante, por
+        e1 u2 p21: cada noche, todas las noches; s: de, del, este, o el último, o el último día; N: la, los, las, mi, mis, nuestra, al; g: y; G: a; l: para, durante, por
         L: o, hasta, antes, después, desde, entre, salvo, excepto, menos, próximo, próxima, siguiente, pasado, pasada, que viene, veces
     """,
     "pt": """
         n: um, uma; dois, duas; três; quatro; cinco; seis; sete; oito; nove; dez; onze; doze; treze; catorze, quatorze; quinze; dezesseis; dezessete; dezoito; dezenove; vinte
-        n25: vinte e cinco; n30: trinta; n40: quarenta; n45: quarenta e cinco; n50: cinquenta
-        h: meia hora; quarto de hora, um quarto de hora; três quartos de hora; H: e meia, e meio
+        n25: vinte e cinco; n30: trinta; n40: quarenta; n45: quarenta e cinco; n50: cinquenta; h: meia hora; quarto de hora, um quarto de hora; três quartos de hora; H: e meia, e meio
         u: segundos; ; dias; semana, semanas; mês, meses; ano, anos; C: hora, horas, h; M: minuto, minutos, min; q: º, ª
         o: primeiro, primeira; segundo; terceiro; quarto; quinto; o-1: último, última; i: em, daqui a, dentro de
-        e: cada, a cada, todo, toda, todos os, todas as; v: ; diariamente; semanalmente; mensalmente; anualmente; r: hoje; amanhã; depois de amanhã
-        r1 p9: amanhã de manhã
+        e: cada, a cada, todo, toda, todos os, todas as; v: ; diariamente; semanalmente; mensalmente; anualmente; r: hoje; amanhã; depois de amanhã; r1 p9: amanhã de manhã
         w: segunda, segunda-feira; terça, terça-feira; quarta, quarta-feira; quinta, quinta-feira; sexta, sexta-feira; sábado; domingo
         W: às segundas, segundas-feiras, todas as segundas; às terças, terças-feiras, todas as terças; às quartas, quartas-feiras, todas as quartas; às quintas, quintas-feiras, todas as quintas; às sextas, sextas-feiras, todas as sextas; aos sábados, todos os sábados; aos domingos, todos os domingos
-        b: dia útil, dias úteis; fim de semana, fins de semana
-        B: de segunda a sexta, em dias úteis, nos dias úteis; aos fins de semana, nos fins de semana
+        b: dia útil, dias úteis; fim de semana, fins de semana; B: de segunda a sexta, em dias úteis, nos dias úteis; aos fins de semana, nos fins de semana
         X: da próxima semana, da semana que vem, na próxima semana
         m: janeiro, jan; fevereiro, fev; março; abril, abr; maio; junho, jun; julho, jul; agosto, ago; setembro, set; outubro, out; novembro, nov; dezembro, dez
         J: último dia, último dia do mês, fim do mês, no fim do mês; O: dia, no dia, o dia; a: às; T: meio-dia, ao meio-dia; meia-noite, à meia-noite
         p: da manhã, de manhã; ; da tarde, à tarde; ; da noite, à noite; P0: da madrugada; r0 p9: hoje de manhã; e1 u2 p9: toda manhã, todas as manhãs
-        e1 u2 p21: toda noite, todas as noites; s: de, do, no, na, nesta, neste, ou no último dia, ou no último; N: o, a, os, meu, minha, nosso, da
-        g: e; G: a; l: para, durante, por
+        e1 u2 p21: toda noite, todas as noites; s: de, do, no, na, nesta, neste, ou no último dia, ou no último; N: o, a, os, meu, minha, nosso, da; g: e; G: a; l: para, durante, por
         L: ou, até, antes, depois, desde, entre, exceto, menos, próximo, próxima, seguinte, passado, passada, que vem, vezes
     """,
     "it": """
         n: un, una, uno, un'; due; tre; quattro; cinque; sei; sette; otto; nove; dieci; undici; dodici; tredici; quattordici; quindici; sedici; diciassette; diciotto; diciannove; venti
-        n25: venticinque; n30: trenta; n40: quaranta; n45: quarantacinque; n50: cinquanta
-        h: mezz'ora, mezzora; quarto d'ora, un quarto d'ora; tre quarti d'ora; H: e mezza, e mezzo
+        n25: venticinque; n30: trenta; n40: quaranta; n45: quarantacinque; n50: cinquanta; h: mezz'ora, mezzora; quarto d'ora, un quarto d'ora; tre quarti d'ora; H: e mezza, e mezzo
         u: secondi; ; giorni; settimana, settimane; mese, mesi; anno, anni; C: ora, ore, h; n1 C: un'ora; a n1: all'una; M: minuto, minuti, min; q: º
         o: primo; secondo; terzo; quarto; quinto; o-1: ultimo; i: tra, fra, in; e: ogni, tutti i, tutte le; r: oggi; domani; dopodomani
         r0 p19: stasera; r0 p9: stamattina, questa mattina; r0 p15: oggi pomeriggio, questo pomeriggio; r1 p9: domani mattina; r1 p19: domani sera
@@ -200,11 +158,9 @@ WORDS = {
         C: час, часа, часов, ч; M: минуту, минуты, минут, мин; D: числа, -го числа, число; q: -го, -е
         o: первого, первый, первую; второго, второй, вторую; третьего, третий, третью; o-1: последний, последнюю; i: через
         e: каждый, каждого, каждой, каждую, каждое, каждые, раз в; e1 n1 u1: ежечасно; v: ; ежедневно; еженедельно; ежемесячно; ежегодно
-        r: сегодня; завтра; послезавтра; w: понедельник; вторник; среда, среду; четверг; пятница, пятницу; суббота, субботу; воскресенье
-        k: пн; вт; ср; чт; пт; сб; вс
+        r: сегодня; завтра; послезавтра; w: понедельник; вторник; среда, среду; четверг; пятница, пятницу; суббота, субботу; воскресенье; k: пн; вт; ср; чт; пт; сб; вс
         W: по понедельникам, понедельникам; по вторникам, вторникам; по средам, средам; по четвергам, четвергам; по пятницам, пятницам; по субботам, субботам; по воскресеньям, воскресеньям
-        b: будний день, рабочий день; выходные; B: с понедельника по пятницу, по будням, в будни, по рабочим дням; по выходным
-        X: на следующей неделе, следующей недели
+        b: будний день, рабочий день; выходные; B: с понедельника по пятницу, по будням, в будни, по рабочим дням; по выходным; X: на следующей неделе, следующей недели
         m: января, янв; февраля, фев; марта; апреля, апр; мая; июня; июля; августа, авг; сентября, сен; октября, окт; ноября, ноя; декабря, дек
         J: последний день, последний день месяца, в последний день месяца, в конце месяца; O: день :; a: в, во, к; T: полдень; полночь
         p: утра, утром, утро; ; дня, днём; вечера, вечером, вечер; ночи, ночью; R: утром; ; днём; вечером; ночью; e1 u2 p9: каждое утро
@@ -213,8 +169,7 @@ WORDS = {
     """,
     "uk": """
         n: один, одну, одна; два, дві; три; чотири; п'ять; шість; сім; вісім; дев'ять; десять; одинадцять; дванадцять; тринадцять; чотирнадцять; п'ятнадцять; шістнадцять; сімнадцять; вісімнадцять; дев'ятнадцять; двадцять
-        n30: тридцять; n40: сорок; n45: сорок п'ять; n50: п'ятдесят; n25: двадцять п'ять; n1 H: півтора, півтори
-        h: півгодини, пів години; чверть години; H: з половиною
+        n30: тридцять; n40: сорок; n45: сорок п'ять; n50: п'ятдесят; n25: двадцять п'ять; n1 H: півтора, півтори; h: півгодини, пів години; чверть години; H: з половиною
         u: секунду, секунди, секунд, сек; ; день, дні, днів, дня; тиждень, тижні, тижнів; місяць, місяці, місяців, місяця; рік, роки, років, року, р.
         C: годину, години, годин, годині, год; M: хвилину, хвилини, хвилин, хв; D: числа, -го числа, число; q: -го, -е
         o: першого, перший, першу; другого, другий, другу; третього, третій, третю; o-1: останній, останню; i: через, за
@@ -229,14 +184,14 @@ WORDS = {
         G: по; L: або, чи, до, після, перед, з, із, між, крім, починаючи, протягом, наступний, наступну, наступної, минулий, минулу, тому, рази
     """,
     "zh": """
-        h: 半小时, 半个小时; 一刻钟; 三刻钟; H: 半; H u1: 个半小时; u: 秒, 秒钟; 小时, 个小时; 天; 周, 星期, 个星期, 礼拜, 个礼拜; 个月;; M: 分钟, 分; c: 点, 点钟, 时; D: 日, 号; Z: 月; Y: 年
+        h: 半小时, 半个小时; 一刻钟; 三刻钟; H: 半; H u1: 个半小时; u: 秒, 秒钟; 小时, 个小时; 天; 周, 星期, 个星期, 礼拜, 个礼拜; 个月; M: 分钟, 分; c: 点, 点钟, 时; D: 日, 号; Z: 月; Y: 年
         o: 第一个, 第一; 第二个, 第二; 第三个, 第三; o-1: 最后一个; f: 后, 之后, 以后; e: 每, 每个, 每隔, 每逢; r: 今天, 今日; 明天, 明日; 后天; r0 p19: 今晚; r1 p19: 明晚; r1 p9: 明早
         w: 星期一, 周一, 礼拜一; 星期二, 周二, 礼拜二; 星期三, 周三, 礼拜三; 星期四, 周四, 礼拜四; 星期五, 周五, 礼拜五; 星期六, 周六, 礼拜六; 星期日, 周日, 星期天, 礼拜天, 周天; b: 工作日; 周末
         B: 周1至周5, 周1到周5, 星期1到星期5, 星期1至星期5; X: 下, 下周的, 下个; J: 最后一天, 最后一日, 月底; T: 正午; 午夜; R: 早上, 上午, 早晨, 清晨; 中午; 下午; 晚上, 傍晚; 夜里; P0: 凌晨
         s: 的, 在, 于, 是, 或最后一天; N: 我的, 这个; g: 和, 与; G: 到, 至; L: 或, 或者, 之前, 以前, 前, 上周, 上个, 除了, 从, 直到, 为止, 次
     """,
     "ja": """
-        h: 半時間; H: 半; u: 秒; 時間; ; 週間, 週; か月, ヶ月, カ月, ケ月, 箇月, ヵ月;; M: 分, 分間; c: 時; D: 日, 日間; Z: 月; Y: 年, 年間; o: 第1; 第2; 第3; 第4; 第5; f: 後, 後に, あと; e: 毎
+        h: 半時間; H: 半; u: 秒; 時間; ; 週間, 週; か月, ヶ月, カ月, ケ月, 箇月, ヵ月; M: 分, 分間; c: 時; D: 日, 日間; Z: 月; Y: 年, 年間; o: 第1; 第2; 第3; 第4; 第5; f: 後, 後に, あと; e: 毎
         v: 毎時, 毎時間, 1時間ごと; 毎日; 毎週, 毎週の; 毎月; 毎年; F: ごと, 毎, おき, ごとの, ごとに; r: 今日, 本日; 明日, あした; 明後日, あさって; r0 p19: 今晩, 今夜; r1 p19: 明晩
         w: 月曜日, 月曜; 火曜日, 火曜; 水曜日, 水曜; 木曜日, 木曜; 金曜日, 金曜; 土曜日, 土曜; 日曜日, 日曜; b: 平日; 週末; B: 平日毎日, 毎平日, 月曜日から金曜日まで, 月曜日から金曜日; 毎週末; X: 来週の, 来週
         J: 末日, 月末, 最終日, 月の最終日, 月の末日; T: 正午; 零時; P: 午前, 朝の; 午後, 夜の; R: 朝, 午前中; 昼; 夕方; 晩; 夜; e1 u2 p9: 毎朝; e1 u2 p19: 毎晩; s: の, または末日, は; S: に
@@ -244,8 +199,7 @@ WORDS = {
     """,
     "ar": """
         n: واحد, واحدة; ; ثلاث, ثلاثة; أربع, أربعة; خمس, خمسة; ست, ستة; سبع, سبعة; ثمان, ثماني, ثمانية; تسع, تسعة; عشر, عشرة
-        n15: خمس عشرة; n20: عشرين; n30: ثلاثين; n45: خمس وأربعين; n2 u1: ساعتين; n2 M: دقيقتين; n2 u2: يومين; n2 u3: أسبوعين; n2 u4: شهرين
-        n2 u5: سنتين, عامين; h: نصف ساعة; ربع ساعة; H: ونصف, والنصف
+        n15: خمس عشرة; n20: عشرين; n30: ثلاثين; n45: خمس وأربعين; n2 u1: ساعتين; n2 M: دقيقتين; n2 u2: يومين; n2 u3: أسبوعين; n2 u4: شهرين; n2 u5: سنتين, عامين; h: نصف ساعة; ربع ساعة; H: ونصف, والنصف
         u: ثانية, ثوان, ثوانٍ; ساعة, ساعات; أيام, يوما; أسبوع, أسابيع, أسبوعا; شهر, أشهر, شهرا, شهور; سنة, سنوات, عام, أعوام; M: دقيقة, دقائق
         n1 u1: ساعة واحدة; i: بعد, خلال; e: كل; v: كل ساعة; يوميا; أسبوعيا; شهريا; سنويا; r: اليوم; غدا, غد; بعد غد, بعد الغد
         r0 p19: الليلة, هذا المساء; w: الاثنين, اثنين; الثلاثاء, ثلاثاء; الأربعاء, أربعاء; الخميس, خميس; الجمعة, جمعة; السبت, سبت; الأحد, أحد

@@ -41,21 +41,13 @@ _NAMED = LazyPattern(
 
 @dataclass(frozen=True, slots=True)
 class NamedZone:
-    """A zone that a text names.
-
-    Attributes:
-        text: The name.
-        start: Where it begins in the text, with what leads to it.
-        end: Where it ends.
-        zone: The zone; None if it is not sure which it is.
-        name: Its IANA name; empty if it has none.
-    """
+    """A zone that a text names."""
 
     text: str
-    start: int
+    start: int  # where it begins in the text, with what leads to it
     end: int
-    zone: tzinfo | None = None
-    name: str = ""
+    zone: tzinfo | None = None  # None if it is not sure which it is
+    name: str = ""  # the IANA name, if it has one
 
 
 def named_zones(text: str) -> Iterator[NamedZone]:
