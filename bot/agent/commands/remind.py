@@ -76,7 +76,7 @@ def cancel_button(schedule: Schedule) -> Button:
 
 async def _remind(arguments: str, context: CommandContext) -> CommandReply:
     if not arguments:
-        _soon, once, every = EXAMPLES[current_language()]
+        _soon, once, every, _dated = EXAMPLES[current_language()]
         return CommandReply(_(_EXAMPLE, once=once, every=every))
     return await set_schedule(arguments, context, "reminder")
 

@@ -280,7 +280,12 @@ def _or_refused(found: SpokenTime | Unread) -> SpokenTime:
                 examples=examples,
             )
         )
-    examples = format_list([f"`{one}`" for one in EXAMPLES[current_language()]], "or")
+    *shown, dated = (f"`{one}`" for one in EXAMPLES[current_language()])
+    if found.why == "two_days":
+        raise ScheduleRefused(
+            _("{time} may be two days; name the month, as in {example}", time=words, example=dated)
+        )
+    examples = format_list(shown, "or")
     if found.why == "none":
         raise NoTimeFound(
             _(
@@ -290,7 +295,7 @@ def _or_refused(found: SpokenTime | Unread) -> SpokenTime:
         )
     raise ScheduleRefused(
         _(
-            "I am not sure when {time} is; write for example {examples}, or only the time in quotes, before the text",
+            "I am not sure when {time} is; write for example {examples}, and the time in quotes if the text names another one",
             time=words,
             examples=examples,
         )

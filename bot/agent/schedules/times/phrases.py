@@ -61,7 +61,7 @@ def amount_of(tokens: Sequence[Token]) -> tuple[float, float, float]:
         elif letter == "H":  # half of the unit before, or of the one that comes
             seconds += last / 2
             count += 0 if last else 0.5
-        elif letter in "hE":
+        elif letter in "hEI":
             seconds += value if letter == "h" else 3600 * value[0] + 60 * sum(value[1:])
         elif letter in _UNITS:
             count, last = count or 1, _SECONDS.get(value, 0)
@@ -93,7 +93,7 @@ def _distance(part: _Part, phrase: TimePhrase) -> bool:
 
 
 def _every(part: _Part, phrase: TimePhrase) -> bool:
-    if part.letters.strip("eF")[-1:] in ("h", "E") or "H" in part.letters:
+    if part.letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in part.letters:
         count, rest = divmod(amount_of(part.tokens)[2], 60)
         phrase.every = (int(count), "minutes")
     else:
@@ -151,7 +151,7 @@ def _date(part: _Part, phrase: TimePhrase) -> bool:
 
 
 def _clock(part: _Part, phrase: TimePhrase) -> bool:
-    letters, half, at, named = (part.letters, *(part.all(one) for one in ("P", "a", "tEKT")))
+    letters, half, at, named = (part.letters, *(part.all(one) for one in ("P", "a", "tEIKT")))
     hour, minute, *more = (*part.all("n0"), 30 if "H" in letters else 0, 0)
     if named:
         hour, minute, *more = (named[0], 0, 0) if "T" in letters else (*named[0], 0, 0)
@@ -176,7 +176,7 @@ def _part_of_day(part: _Part, phrase: TimePhrase) -> bool:
 
 _UNITS = "uMCDZYO"
 _UNIT = f"[{_UNITS}]"
-_AMOUNT = rf"(?:[n4K]H?{_UNIT}H?|H{_UNIT}|n?h|E)"
+_AMOUNT = rf"(?:[n4K]H?{_UNIT}H?|H{_UNIT}|n?h|[EI])"
 SPAN = rf"{_AMOUNT}(?:[g,]{{0,2}}{_AMOUNT}){{0,2}}"
 _NTH = "(?:[n0][qj]?|o|Q)"
 _DATE = (
@@ -192,7 +192,7 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("distance", _distance, rf"i[sN]?(?:{SPAN}|{_UNIT}H?)f?", rf"{SPAN}f"),
         ("every", _sets("every", (1, "weeks")), "eO(?=w)"),
         ("every", _every, rf"e(?:[n4]H?|Hn?|[n0][qj]|o|Q)?{_UNIT}", rf"(?:[n4]H?)?{_UNIT}F"),
-        ("every", _every, "e(?:n?h|E)", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wkb])"),
+        ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wkb])"),
         ("every", _sets("every", (1, "years")), f"e(?={_DATE})"),
         ("every", _sets("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
         ("every", _sets("every", (1, "days")), "e(?=[pR])"),
@@ -204,7 +204,17 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("month_day", _month_day, rf"(?:[n0][qjD]|o){_OF_MONTH}", f"O[n0](?!{_UNIT}|j?[sN]?m)"),
         ("month_day", _month_day, "[n0]D"),
         ("date", _date, _DATE),
-        ("clock", _clock, "a?tc?P?", "Pt", "a?nP", "a?Pn(?:[cC](?:nM?|H)?)?", "a[n0]H", "a?E"),
+        (
+            "clock",
+            _clock,
+            "a?tc?P?",
+            "Pt",
+            "a?nP",
+            "a?Pn(?:[cC](?:nM?|H)?)?",
+            "a[n0]H",
+            "a?E",
+            "aI",
+        ),
         ("clock", _clock, "a?[n0][cC](?:g?H|[n0]M?)?P?", "a[n0](?![HKn4PuMDZYq])"),
         ("clock", _clock, "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
         ("near", _sets("days", of="r"), "r"),

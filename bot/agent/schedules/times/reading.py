@@ -36,6 +36,7 @@ _LIMIT = LazyPattern(
     rf"(?P<until>[LlG][sNOai]{{0,3}}(?:[wWrdm]|[n0][qj]?[sN]?m))|[LlG][sNOai]{{0,3}}(?P<clock>t|[n0][Pc]|T)"
     rf"|[LlG][sNOai]{{0,3}}(?P<span>{SPAN})|(?P<long>{SPAN})L"
 )
+_REPEATS = tuple("evWB")
 _SURE = "eirvwm"
 """Classes whose words are no mere link."""
 _CLOCK = {"clock", "part", "zone"}
@@ -124,9 +125,11 @@ def times_in(text: str, now: datetime, zone: tzinfo) -> Iterator[SpokenTime]:
 def _agree(
     own: list[Token], mine: Iterable[tuple[int, int]], other: list[Token], found: _Found
 ) -> bool:
-    """Return whether the language of whoever writes reads no other time, and the words not otherwise: "alle 2"."""
+    """Return whether the language of whoever writes reads no other time, and the words not otherwise; "alle 2" is not enough."""
     meant = {token.start: token.letter for token in other}
     said = [one for one in own if any(start <= one.start < end for start, end in found.spans)]
+    if [meant.get(one.start) for one in said] in (["a", "n"], ["a", "0"]):
+        return False
     return all(
         one.letter not in _SURE or meant.get(one.start) == one.letter for one in said
     ) and all(
@@ -140,7 +143,8 @@ def _found_in(text: str, tokens: list[Token]) -> _Found | None:
     count = next((at for at in range(len(tokens), 0, -1) if tokens[at - 1].start < closed), 0)
     read = None if _OF_THE_TEXT.match(letters) else read_phrase(tokens, letters, 0)
     start = _found(tokens, letters, 0, *read) if read else None
-    at, sure = max(read[1] if read else 0, count - _LAST_TOKENS), True
+    at = max(read[1] if read else 0, count - _LAST_TOKENS)
+    sure = bool(start) or letters[:1] not in _REPEATS
     while at < count:
         last = None if letters[at] in _BEFORE_TEXT else read_phrase(tokens, letters, at)
         before = letters[at - 1 : at]

@@ -3,7 +3,7 @@
 Each token has a class of one letter, so that a phrase is a pattern over letters in every language.
 ``words`` says what the letters stand for; the others are
 
-4 a number of four digits · 0 one like "08" · K "17.30" or "1,5" · t "17:00" · E "17h30" or "2h" · d a date
+4 a number of four digits · 0 one like "08" · K "17.30" or "1,5" · t "17:00" · E "17h30" or "2h", I the latter if it is no clock · d a date
 V a date like 12/24 without a year; a fourth value: it may be two days · z a zone · x any other word
 """
 
@@ -156,7 +156,7 @@ def _of_digits(kind: str, word: str, language: str) -> Meant:
     if kind in ("n", "han"):
         return [("4" if len(word) == 4 else "0" if word[0] == "0" else "n", parts[0])]
     if kind == "E" and len(parts) == 1 and language in _HOURS_LAST:
-        return [("n", parts[0]), ("u", "hours")]
+        return [("I", parts)]
     if kind not in ("dots", "slash"):
         return [(kind, parts) if kind in ("d", "t", "K", "E") else ("x", None)]
     day, month, *years = parts
