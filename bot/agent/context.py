@@ -48,7 +48,7 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9_-]")
-_UNANSWERED = "(not answered yet)"
+_UNANSWERED = "(not answered)"
 _BEFORE_TAIL = "\n\n"
 _LONGEST_ARGUMENTS = 400
 RECALL_CALL = "memory_recall"
