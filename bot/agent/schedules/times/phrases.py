@@ -13,9 +13,11 @@ from bot.agent.schedules.times.tokens import Token
 from bot.agent.schedules.times.zones import NamedZone
 from bot.core.patterns import LazyPattern
 
-_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
-_DAYS = {"days": 1, "weeks": 7}
-_MONTHS = {"months": 1, "years": 12}
+_SIZES = {
+    "seconds": (0, 0, 1), "minutes": (0, 0, 60), "hours": (0, 0, 3600), "days": (0, 1, 0), "weeks": (0, 7, 0),
+    "months": (1, 0, 0), "years": (12, 0, 0),
+}  # fmt: skip
+"""Months, days and seconds of each unit."""
 
 
 @dataclass(slots=True)
@@ -38,38 +40,33 @@ class TimePhrase:
     kinds: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
 class _Part:
     """The tokens that a pattern matched."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.letters = "".join(token.letter for token in tokens)
+    tokens: Sequence[Token]
+    letters: str
 
     def all(self, letters: str) -> list[Any]:
         """Return the values of the tokens of some classes."""
         return [token.value for token in self.tokens if token.letter in letters]
 
-
-def amount_of(tokens: Sequence[Token]) -> tuple[float, float, float]:
-    """Return the months, days and seconds of a span."""
-    months = days = seconds = count = last = 0.0
-    for letter, value in ((token.letter, token.value) for token in tokens):
-        if letter in "n4":
-            count += value
-        elif letter == "K":
-            count = float(f"{value[0]}.{value[1]}")
-        elif letter == "H":  # half of the unit before, or of the one that comes
-            seconds += last / 2
-            count += 0 if last else 0.5
-        elif letter in "hEI":
-            seconds += value if letter == "h" else 3600 * value[0] + 60 * sum(value[1:])
-        elif letter in _UNITS:
-            count, last = count or 1, _SECONDS.get(value, 0)
-            seconds += count * last
-            days += count * _DAYS.get(value, 0)
-            months += count * _MONTHS.get(value, 0)
-            count = 0
-    return months, days, seconds
+    def amount(self) -> tuple[float, float, float]:
+        """Return the months, days and seconds of a span."""
+        total, count, last = [0.0, 0.0, 0.0], 0.0, 0
+        for letter, value in ((token.letter, token.value) for token in self.tokens):
+            if letter in "n4K":
+                count += float(f"{value[0]}.{value[1]}") if letter == "K" else value
+            elif letter == "H":  # half of the unit before, or of the one that comes
+                total[2] += last / 2
+                count += 0 if last else 0.5
+            elif letter in "hEI":
+                total[2] += value if letter == "h" else 3600 * value[0] + 60 * sum(value[1:])
+            elif letter in _UNITS:
+                last = _SIZES[value][2]
+                total = [a + b * (count or 1) for a, b in zip(total, _SIZES[value], strict=True)]
+                count = 0
+        return total[0], total[1], total[2]
 
 
 _Reader = Callable[[_Part, TimePhrase], bool]
@@ -86,7 +83,7 @@ def _sets(name: str, value: object = None, *, of: str = "") -> _Reader:
 
 
 def _distance(part: _Part, phrase: TimePhrase) -> bool:
-    months, days, seconds = amount_of(part.tokens)
+    months, days, seconds = part.amount()
     phrase.why = "unclear" if months % 1 or days % 1 else phrase.why
     phrase.distance = (int(months), int(days), seconds)
     return True
@@ -94,7 +91,7 @@ def _distance(part: _Part, phrase: TimePhrase) -> bool:
 
 def _every(part: _Part, phrase: TimePhrase) -> bool:
     if part.letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in part.letters:
-        count, rest = divmod(amount_of(part.tokens)[2], 60)
+        count, rest = divmod(part.amount()[2], 60)
         phrase.every = (int(count), "minutes")
     else:
         count = int((*part.all("n4oQ"), *part.all("e"), 1)[0] or 1)
@@ -155,7 +152,11 @@ def _clock(part: _Part, phrase: TimePhrase) -> bool:
     hour, minute, *more = (*part.all("n0"), 30 if "H" in letters else 0, 0)
     if named:
         hour, minute, *more = (named[0], 0, 0) if "T" in letters else (*named[0], 0, 0)
-    if not (at or half or minute or phrase.kinds - {"distance", "part"}) and letters in ("nC", "E"):
+    if (
+        letters in ("nC", "E")
+        and not (at or half or phrase.kinds - {"distance", "part"})
+        and not minute
+    ):
         return False  # "8 horas", "2h": how long something takes
     for minutes in part.all("y"):
         hour, minute = (hour, minutes) if minutes > 0 else (hour - 1 or 12, 60 + minutes)
@@ -246,11 +247,9 @@ def read_phrase(tokens: Sequence[Token], letters: str, at: int) -> tuple[TimePhr
 def _read_part(tokens: Sequence[Token], letters: str, begin: int, phrase: TimePhrase) -> int:
     """Read the longest part that begins at a token, and return where it ends; 0 if none does."""
     new = (part for part in _PARTS if part[0] not in phrase.kinds)
-    hits = [
-        (hit.end(), kind, read) for kind, one, read in new if (hit := one.match(letters, begin))
-    ]
-    for end, kind, read in sorted(hits, key=lambda one: -one[0]):
-        if read(_Part(tokens[begin:end]), phrase):
+    hits = [(hit.end(), *one) for one in new if (hit := one[1].match(letters, begin))]
+    for end, kind, _, read in sorted(hits, key=lambda one: -one[0]):
+        if read(_Part(tokens[begin:end], letters[begin:end]), phrase):
             phrase.kinds.add(kind)
             return end
     return 0

@@ -8,12 +8,12 @@ Rule 3: what stands beside a time and makes it another one ("or ten", "until Fri
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
 from bot.agent.schedules.times.meaning import rule_of
-from bot.agent.schedules.times.phrases import SPAN, TimePhrase, amount_of, read_phrase
+from bot.agent.schedules.times.phrases import SPAN, TimePhrase, read_phrase
 from bot.agent.schedules.times.tokens import Scan, Token
 from bot.agent.schedules.times.words import WORDS
 from bot.core.i18n import current_language
@@ -32,14 +32,11 @@ _OF_THE_TEXT = LazyPattern("[LGgl]|N(?![n0][qj]|[oQJ])")  # "the Friday meeting"
 _BEFORE_TEXT = "NLGgl"
 """Classes of words before a time at the end that make it a part of the text: "by Friday"."""
 _BESIDE_ELSE = LazyPattern("[uMCDZYOhE][Ll]")  # "10 minutes before the meeting at 15:00"
-_LIMIT = LazyPattern(
-    rf"(?P<until>[LlG][sNOai]{{0,3}}(?:[wWrdm]|[n0][qj]?[sN]?m))|[LlG][sNOai]{{0,3}}(?P<clock>t|[n0][Pc]|T)"
-    rf"|[LlG][sNOai]{{0,3}}(?P<span>{SPAN})|(?P<long>{SPAN})L"
-)
+_LIMITED = LazyPattern("[LlG][sNOai]{0,3}(?:[wWrdm]|[n0][qj]?[sN]?m)")
+"""What bounds a repetition, wherever it stands: "every day take it until Friday"."""
 _REPEATS = tuple("evWB")
-_SURE = "eirvwm"
-"""Classes whose words are no mere link."""
 _CLOCK = {"clock", "part", "zone"}
+_DIGITS = " 0123456789"
 _CLOSING = " .!?…。！？"
 _EDGES = " \t\r\n,;:–—-、，。"
 
@@ -77,6 +74,12 @@ class _Found:
     phrase: TimePhrase
     spans: tuple[tuple[int, int], ...]
 
+    def is_bare(self, text: str) -> bool:
+        """Return whether it is a word and an hour, as "alle 2": another language may mean something else."""
+        return (
+            self.phrase.kinds == {"clock"} and text[slice(*self.spans[0])].rstrip(_DIGITS).isalpha()
+        )
+
 
 def read_time(text: str, now: datetime, zone: tzinfo) -> SpokenTime | Unread:
     """Read the time at the start or the end of a text, in the current language or any other.
@@ -90,16 +93,13 @@ def read_time(text: str, now: datetime, zone: tzinfo) -> SpokenTime | Unread:
     scan, own = Scan(text), current_language()
     tokens = {language: scan.tokens(language, own=language == own) for language in WORDS}
     found = {one: read for one in WORDS if (read := _found_in(text, tokens[one])) is not None}
+    found = {one: read for one, read in found.items() if one == own or not read.is_bare(text)}
     lengths = {one: sum(end - start for start, end in read.spans) for one, read in found.items()}
     best = [one for one in found if lengths[one] == max(lengths.values())]
-    best = [own] if own in best else best
     if not best:
         return Unread("none")
-    times = [_spoken(found[one], text, now, zone) for one in best]
-    mine = found[own].spans if own in found else ()
-    if any(
-        one == own or _agree(tokens[own], mine, tokens[one], found[one]) for one in best
-    ) and all(one == times[0] for one in times):
+    times = [_spoken(found[one], text, now, zone) for one in ([own] if own in best else best)]
+    if all(one == times[0] for one in times):
         return times[0]
     return Unread("unclear", text[slice(*found[best[0]].spans[0])])
 
@@ -120,21 +120,6 @@ def times_in(text: str, now: datetime, zone: tzinfo) -> Iterator[SpokenTime]:
         for spoken in (_spoken(one, text, now, zone) for one in found):
             if isinstance(spoken, SpokenTime):
                 yield replace(spoken, rest="")
-
-
-def _agree(
-    own: list[Token], mine: Iterable[tuple[int, int]], other: list[Token], found: _Found
-) -> bool:
-    """Return whether the language of whoever writes reads no other time, and the words not otherwise; "alle 2" is not enough."""
-    meant = {token.start: token.letter for token in other}
-    said = [one for one in own if any(start <= one.start < end for start, end in found.spans)]
-    if [meant.get(one.start) for one in said] in (["a", "n"], ["a", "0"]):
-        return False
-    return all(
-        one.letter not in _SURE or meant.get(one.start) == one.letter for one in said
-    ) and all(
-        any(start <= first and last <= end for start, end in found.spans) for first, last in mine
-    )
 
 
 def _found_in(text: str, tokens: list[Token]) -> _Found | None:
@@ -175,22 +160,10 @@ def _found(tokens: list[Token], letters: str, first: int, phrase: TimePhrase, en
         or _GOES_BEFORE.search(letters[max(first - 3, 0) : first])
         or read_phrase(tokens, letters, follows.end() if follows else end)
         or _BESIDE_ELSE.search(letters, 0, first)
-        or (phrase.every and _is_limited(tokens, letters, phrase.every[1], (first, end)))
+        or (phrase.every and _LIMITED.search(letters[:first] + "x" + letters[end:]))
     )
     phrase.why = phrase.why or ("unclear" if beside else "")
     return _Found(phrase, ((tokens[first].start, tokens[end - 1].end),))
-
-
-def _is_limited(tokens: list[Token], letters: str, unit: str, place: tuple[int, int]) -> bool:
-    """Return whether a text says where a repetition begins or ends, or what it leaves out.
-
-    A span of less than a day is how long the thing takes: "every day walk for 30 minutes".
-    """
-    hits = (*_LIMIT.finditer(letters, 0, place[0]), *_LIMIT.finditer(letters, place[1]))
-    short = unit in ("minutes", "hours")
-    spans = [hit.span(name) for hit in hits for name in ("span", "long") if hit[name]]
-    long = any(short or any(amount_of(tokens[slice(*span)])[:2]) for span in spans)
-    return long or any(hit["until"] or (hit["clock"] and short) for hit in hits)
 
 
 def _together(first: _Found, second: _Found) -> _Found | None:

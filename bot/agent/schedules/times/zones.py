@@ -23,14 +23,11 @@ _HOURS = dict(
     ).split()
 )
 _REGIONS = {"E": "New_York", "C": "Chicago", "M": "Denver", "P": "Los_Angeles"}
-_AREAS = (
-    "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Canada|Etc|Europe|Indian|Pacific|US"
-)
 _NAMED = LazyPattern(
     r"[ ,]{0,3}[(\[（]?(?:in )?(?:"
     r"(?:(?<=\d)|(?<=\d )|\b(?:UTC|GMT|utc|gmt) ?)"
     r"(?P<sign>\+|(?<=[TC])[-−]|(?<=[TC] )[-−]|(?<=[tc])[-−])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?(?!\d)"
-    rf"|\b(?P<iana>(?:{_AREAS})/[A-Za-z_+-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?(?:[+-]\d{{1,2}})?)"
+    r"|\b(?P<iana>(?:A(?:frica|merica|ntarctica|rctic|sia|tlantic|ustralia)|Canada|Etc|Europe|Indian|Pacific|US)/[A-Za-z_+-]{1,40}(?:/[A-Za-z_]{1,40})?(?:[+-]\d{1,2})?)"
     r"|\b(?P<place>[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|Zeit)\b"
     # What begins with these letters else is a thing: a CT scan, a central station.
     r"|\b(?P<region>ET\b|Eastern\b(?! [A-Z])|(?:[CMP]T|Central|Mountain|Pacific)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b)))"
@@ -53,39 +50,28 @@ class NamedZone:
 def named_zones(text: str) -> Iterator[NamedZone]:
     """Yield the zones that a text names."""
     for hit in _NAMED.finditer(text):
-        start, known = hit.start(), _known_names()
-        found: tuple[tzinfo | None, str] | None
+        start, known, sure = hit.start(), _known_names(), True
+        zone, name = None, ""
         if hit["hours"]:
             minutes = int(hit["hours"]) * 60 + int(hit["minutes"] or 0)
-            found = _offset(minutes if hit["sign"] == "+" else -minutes)
-        elif hit["short"]:
-            found = _abbreviation(hit["short"])
-        elif hit["place"]:
-            # Up to two words before the place are words of the sentence: "at 5 pm London time".
-            words = hit["place"].split()
-            places = ["_".join(words[at:]).lower() for at in range(len(words))]
-            # German makes an adjective of a place: "New Yorker Zeit".
-            names = [known.get(one) or known.get(one.removesuffix("er")) for one in places]
-            at = next((at for at, name in enumerate(names) if name), len(words) - 1)
-            start = start if at == 0 else hit.start("place") + len(" ".join(words[:at]))
-            found = _zone(names[at]) if names[at] or words[at][0].isupper() else None
+            zone, name = _offset(minutes if hit["sign"] == "+" else -minutes)
+        elif (word := hit["short"]) and (hours := _HOURS.get(word.lower())):
+            sure = word.isupper() or word not in ("west", "z")
+            zone, name = _offset(int(hours) * 60)
+        elif word:  # others of this form are no zone, or the name of several: IST, BST, CST
+            sure = word.isupper() and len(word) > 2 and word[-2:] in ("ST", "DT")
         else:
-            found = _zone(known.get((hit["iana"] or _REGIONS[hit["region"][0]]).lower()))
-        if found is not None:
-            yield NamedZone(text[start : hit.end()].strip(" ,()[]（）"), start, hit.end(), *found)
-
-
-def _zone(name: str | None) -> tuple[tzinfo | None, str]:
-    return (ZoneInfo(name), name) if name else (None, "")
-
-
-def _abbreviation(word: str) -> tuple[tzinfo | None, str] | None:
-    hours = _HOURS.get(word.lower())
-    if hours is not None and (word.isupper() or word not in ("west", "z")):
-        return _offset(int(hours) * 60)
-    # Others of this form are no zone, or the name of several: IST, BST, CST.
-    unsure = word.isupper() and len(word) > 2 and word[-2:] in ("ST", "DT")
-    return (None, "") if unsure else None
+            # Up to two words before a place are words of the sentence: "at 5 pm London time".
+            words = (hit["iana"] or hit["place"] or _REGIONS[hit["region"][0]]).split()
+            names = [known.get("_".join(words[at:]).lower(), "") for at in range(len(words))]
+            at = next((at for at, name in enumerate(names) if name), len(words) - 1)
+            start += hit[0].find(words[at]) if at else 0
+            name, sure = names[at], bool(names[at]) or words[at][0].isupper()
+            zone = ZoneInfo(name) if name else None
+        if sure:
+            yield NamedZone(
+                text[start : hit.end()].strip(" ,()[]（）"), start, hit.end(), zone, name
+            )
 
 
 def _offset(minutes: int) -> tuple[tzinfo | None, str]:
@@ -98,7 +84,8 @@ def _offset(minutes: int) -> tuple[tzinfo | None, str]:
 
 @cache
 def _known_names() -> dict[str, str]:
-    """Return the IANA names by themselves and by their cities, in lower case."""
+    """Return the IANA names by themselves and by their cities, as English and German adjectives too, in lower case."""
     names = sorted(available_timezones(), reverse=True)
     cities = {name.rpartition("/")[2].lower(): name for name in names if "/" in name}
-    return cities | {name.lower(): name for name in names}
+    adjectives = {f"{city}er": name for city, name in cities.items()}
+    return adjectives | cities | {name.lower(): name for name in names}

@@ -135,10 +135,9 @@ PHRASES = {
         open 24/7 | |
         in 3 Stunden nach dem Sauerteig sehen | 2026-02-11 13:00 | nach dem Sauerteig sehen
         in 2 Stunden nach Hause fahren | 2026-02-11 12:00 | nach Hause fahren
-        every day at 8 take antibiotics for 10 days | |
+        every day at 8 take antibiotics for 10 days | every 1 days from 2026-02-12 08:00 | take antibiotics for 10 days
         every day at 8 walk for 30 minutes | every 1 days from 2026-02-12 08:00 | walk for 30 minutes
         every Friday at 9 plan for next week | every 1 weeks from 2026-02-13 09:00 | plan for next week
-        every hour drink water until 6pm | |
         every day at 9 water the plants except on Sundays | |
         every day at 8 run starting Monday | |
     """,
@@ -214,7 +213,7 @@ PHRASES = {
         alle 14 Tage freitags Tonne | every 2 weeks from 2026-02-13 09:00 | Tonne
         jeden Tag um 8 Tropfen bis Freitag | |
         jeden Tag um 8 mindestens 2 bis 3 Liter trinken | every 1 days from 2026-02-12 08:00 | mindestens 2 bis 3 Liter trinken
-        täglich um 20 Uhr Salbe, zwei Wochen lang | |
+        täglich um 20 Uhr Salbe, zwei Wochen lang | every 1 days from 2026-02-11 20:00 | Salbe, zwei Wochen lang
     """,
 }
 
