@@ -59,19 +59,16 @@ class _Meaning:
         self._today = self._local.date()
 
     def after_distance(self) -> Rule | Why:
-        phrase = self._phrase
+        phrase, local = self._phrase, self._local
         months, days, seconds = phrase.distance or (0, 0, 0)
-        timed = phrase.clock is not None or phrase.part is not None
-        if phrase.kinds - {"distance", "clock", "part", "zone"} and phrase.days != 0:
+        timed = phrase.kinds & {"clock", "part"}
+        beside = phrase.kinds - {"distance", "clock", "part", "zone"} and phrase.days != 0
+        if beside or (seconds and (timed or months or days)):
             return "unclear"
         if not months and not days:
-            later = self._now + timedelta(seconds=seconds)
-            return "unclear" if timed or seconds <= 0 else Once(later)
-        clock = self._time() if timed else self._local.time()
-        if seconds:
-            return "unclear"
-        day = _day_in(self._today.year * 12 + self._today.month - 1 + months, self._today.day)
-        return self._once(day + timedelta(days=days), clock)
+            return Once(self._now + timedelta(seconds=seconds)) if seconds > 0 else "unclear"
+        day = _day_in(local.year * 12 + local.month - 1 + months, local.day) + timedelta(days=days)
+        return self._once(day, self._time() if timed else local.time())
 
     def one_day(self) -> Rule | Why:
         phrase = self._phrase

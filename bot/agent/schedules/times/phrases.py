@@ -115,9 +115,8 @@ def _weekday(part: _Part, phrase: TimePhrase) -> bool:
 
 
 def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool:
-    if part.letters[-1] in "uZ" and part.all("uZ")[-1] != "months":
+    if not _of_month(part, phrase):
         return False
-    phrase.every = (1, "months") if "e" in part.letters else phrase.every
     phrase.why = phrase.why if phrase.every == (1, "months") else "unclear"
     phrase.nth, phrase.weekdays = part.all("noQ")[0], frozenset(part.all("w"))
     phrase.kinds |= {"every", "weekday"}
@@ -125,14 +124,20 @@ def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool:
 
 
 def _month_day(part: _Part, phrase: TimePhrase) -> bool:
-    of_month = part.letters[-1] in "uZ"
     day = -1 if "J" in part.letters else int(part.all("n0oQ")[0])
-    if (of_month and part.all("uZ")[-1] != "months") or (day < 0 and "J" not in part.letters):
+    if (day < 0 and "J" not in part.letters) or not _of_month(part, phrase):
         return False
-    if of_month and "e" in part.letters and phrase.every is None:
+    phrase.month_day = day
+    return True
+
+
+def _of_month(part: _Part, phrase: TimePhrase) -> bool:
+    """Read "of every month" at the end; return False if another unit stands there."""
+    if part.letters[-1] in "uZ" and part.all("uZ")[-1] != "months":
+        return False
+    if "e" in part.letters and phrase.every is None:
         phrase.every = (1, "months")
         phrase.kinds.add("every")
-    phrase.month_day = day
     return True
 
 
@@ -152,11 +157,8 @@ def _clock(part: _Part, phrase: TimePhrase) -> bool:
     hour, minute, *more = (*part.all("n0"), 30 if "H" in letters else 0, 0)
     if named:
         hour, minute, *more = (named[0], 0, 0) if "T" in letters else (*named[0], 0, 0)
-    if (
-        letters in ("nC", "E")
-        and not (at or half or phrase.kinds - {"distance", "part"})
-        and not minute
-    ):
+    in_a_day = at or half or minute or phrase.kinds - {"distance", "part"}
+    if letters in ("nC", "E") and not in_a_day:
         return False  # "8 horas", "2h": how long something takes
     for minutes in part.all("y"):
         hour, minute = (hour, minutes) if minutes > 0 else (hour - 1 or 12, 60 + minutes)
@@ -205,19 +207,9 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("month_day", _month_day, rf"(?:[n0][qjD]|o){_OF_MONTH}", f"O[n0](?!{_UNIT}|j?[sN]?m)"),
         ("month_day", _month_day, "[n0]D"),
         ("date", _date, _DATE),
-        (
-            "clock",
-            _clock,
-            "a?tc?P?",
-            "Pt",
-            "a?nP",
-            "a?Pn(?:[cC](?:nM?|H)?)?",
-            "a[n0]H",
-            "a?E",
-            "aI",
-        ),
+        ("clock", _clock, "a?tc?P?", "Pt", "a?nP", "a?Pn(?:[cC](?:nM?|H)?)?", "a[n0]H", "aI"),
         ("clock", _clock, "a?[n0][cC](?:g?H|[n0]M?)?P?", "a[n0](?![HKn4PuMDZYq])"),
-        ("clock", _clock, "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
+        ("clock", _clock, "a?E", "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
         ("near", _sets("days", of="r"), "r"),
         ("part", _part_of_day, "[pR]"),
         ("zone", _sets("zone", of="z"), "z"),
