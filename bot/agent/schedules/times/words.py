@@ -29,7 +29,7 @@ VALUES: dict[str, tuple[object, ...]] = {
 }  # fmt: skip
 """What the forms of a class stand for, in order; others stand for nothing but their class."""
 
-EVERYWHERE = ",: ,; (; ); [; ]; 、; ،; :; j: .; g: &, +; G: -; a: @; L: /, %, €, $, £, ~, 〜"
+EVERYWHERE = ",: ,; (; ); [; ]; 、; ،; :; j: .; g: &, +; G: -; a: @; L: %, €, $, £, ~, 〜"
 """Signs that mean the same in every language."""
 
 EXAMPLES = {
