@@ -1,4 +1,4 @@
-"""Measures regular expressions against texts made of their own parts: ``pattern_costs.py [PATTERN ...] FIRST PROGRESS``.
+"""Measures regular expressions against texts made of their own parts: ``pattern_costs.py TEXTS [PATTERN ...] FIRST PROGRESS``.
 
 Without a pattern it measures those that the program's modules hold.
 """
@@ -68,8 +68,8 @@ def _repeated(nodes: Any, lead: str) -> Iterator[tuple[str, list[str]]]:
         lead += (_options(node) or [""])[0]
 
 
-def against(pattern: str, flags: int) -> list[HostileText]:
-    """Return texts of what the pattern repeats, alone, in pairs, and after what leads to it."""
+def against(pattern: str, flags: int, most: int) -> list[HostileText]:
+    """Return texts of what the pattern repeats, alone, after what leads to it, and in pairs; at most so many."""
     tree = _parser.parse(pattern, flags)
     repeated = list(_repeated(tree, ""))
     bodies = [one for _, some in repeated for one in some if one]
@@ -123,14 +123,14 @@ def _run(pattern: str, flags: int, anchored: bool) -> Callable[[str], object]:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:-2]
+    most, given = int(sys.argv[1]), sys.argv[2:-2]
     found = {(one, re.compile(one).flags): "given" for one in given} if given else _held()
     main(
         [
             Work(
                 f"{place}: {pattern[:300]!r}",
                 _run(pattern, flags, not given and _anchored(place)),
-                against(pattern, flags),
+                against(pattern, flags, most),
             )
             for (pattern, flags), place in found.items()
         ],
