@@ -43,30 +43,21 @@ _EDGES = " \t\r\n,;:–—-、，。"
 
 @dataclass(frozen=True, slots=True)
 class SpokenTime:
-    """A time that a text says.
-
-    Attributes:
-        rule: When it is.
-        rest: The text without it.
-        zone: IANA name of the zone that it names; empty if it names none, or if no later occurrence depends on it.
-    """
+    """A time that a text says."""
 
     rule: Rule
-    rest: str = ""
-    zone: str = ""
+    rest: str = ""  # the text without it
+    zone: str = (
+        ""  # IANA name of the zone that it names; empty if no later occurrence depends on one
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Why a text says no time.
-
-    Attributes:
-        why: "none", if nothing in it is a time; "unclear"; "two_days"; "no_day"; "past"; "zone", if it is not sure which.
-        words: The words that would be the time, or the zone.
-    """
+    """Why a text says no time: "none", "unclear", "two_days", "no_day", "past", or "zone" if it is not sure which."""
 
     why: str
-    words: str = ""
+    words: str = ""  # that would be the time, or the zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +73,7 @@ class _Found:
 
 
 def read_time(text: str, now: datetime, zone: tzinfo) -> SpokenTime | Unread:
-    """Read the time at the start or the end of a text, in the current language or any other.
-
-    Args:
-        text: What a person writes.
-        now: When, aware.
-        zone: The person's zone.
-    """
+    """Read the time at the start or the end of a text, in the current language or any other; ``now`` is aware."""
     text = unicodedata.normalize("NFC", text).strip()
     scan, own = Scan(text), current_language()
     tokens = {language: scan.tokens(language, own=language == own) for language in WORDS}

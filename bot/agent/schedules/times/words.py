@@ -17,10 +17,8 @@ g and · G to · l "for", "after" · L says that a time is more or other than wh
 
 from __future__ import annotations
 
-_UNITS = ("seconds", "hours", "days", "weeks", "months", "years")
-_WEEK = tuple(range(7))
-_SETS = (frozenset(range(5)), frozenset((5, 6)))
-_PARTS = (9, 12, 15, 19, 21)
+_UNITS, _WEEK = ("seconds", "hours", "days", "weeks", "months", "years"), tuple(range(7))
+_SETS, _PARTS = (frozenset(range(5)), frozenset((5, 6))), (9, 12, 15, 19, 21)
 VALUES: dict[str, tuple[object, ...]] = {
     "n": tuple(range(1, 21)), "m": tuple(range(1, 13)), "o": (1, 2, 3, 4, 5), "Q": (2,), "e": (1, 2), "r": (0, 1, 2),
     "u": _UNITS, "v": _UNITS[1:], "M": ("minutes",), "C": ("hours",), "D": ("days",), "O": ("days",), "Z": ("months",),
