@@ -47,9 +47,7 @@ class SpokenTime:
 
     rule: Rule
     rest: str = ""  # the text without it
-    zone: str = (
-        ""  # IANA name of the zone that it names; empty if no later occurrence depends on one
-    )
+    zone: str = ""  # IANA name of the zone that it names; empty if nothing later depends on it
 
 
 @dataclass(frozen=True, slots=True)
