@@ -86,12 +86,12 @@ class Intent:
         message: The message.
         facts: Stated facts, for ``state`` and ``remember``.
         question: The question, for ``ask``.
-        topic: What to forget, to remember, to remind of, or to do, for ``forget``, ``remember``,
-            ``remind`` and ``other``.
+        topic: What to forget, to remember, or to do, for ``forget``, ``remember``,
+            and ``other``.
         small_talk: Kind of small talk, for ``courtesy``.
     """
 
-    kind: Literal["state", "ask", "forget", "all", "remember", "remind", "courtesy", "other"]
+    kind: Literal["state", "ask", "forget", "all", "remember", "courtesy", "other"]
     message: UserMessage
     facts: tuple[StatedFact, ...] = ()
     question: ParsedQuestion | None = None

@@ -32,7 +32,6 @@ SORRY = N_("I'm sorry.")
 ALL_KNOWN = N_("This is what I know:")
 NOT_SAVED = N_("I could not save that: {why}")
 NOT_FORGOTTEN = N_("I could not forget that: {why}")
-NO_REMINDER = N_("I could not set that reminder: {why}")
 ERASE_ALL = N_(
     "To erase all of my memory, send `/memory clear`. I do not do that for a plain message."
 )
@@ -57,7 +56,7 @@ NOTHING_FOUND = N_(
 
 _OWN_REPLIES = (
     *(YOU_SAID, OTHER_SAID, I_SAID, CHANGED, NOTED, KNOWN, REMEMBERED, UNKNOWN, NEVER_TOLD),
-    *(FORGOTTEN, NOTHING_TO_FORGET, NOT_SAVED, NOT_FORGOTTEN, NO_REMINDER, ERASE_ALL),
+    *(FORGOTTEN, NOTHING_TO_FORGET, NOT_SAVED, NOT_FORGOTTEN, ERASE_ALL),
     *(ALL_KNOWN, NO_MODEL, NEEDS_MODEL, NOTHING_FOUND),
 )
 # for the parser

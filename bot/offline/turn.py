@@ -37,11 +37,9 @@ from bot.offline.memory_text import (
 from bot.offline.phrases import quote
 from bot.offline.program_words import translated_outcome
 from bot.offline.remember_requests import foreign_language, foreign_memory_text, is_reminder_request
-from bot.offline.reminders import TOOL, reminder_calls, reminder_intent, reminder_reply
 from bot.offline.request_parser import (
     CompletedCall,
     ParsedRequest,
-    UserMessage,
     parse_passages,
     parse_request,
 )
@@ -53,9 +51,6 @@ _FAILED = LazyPattern(
     r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
-_NO_TIME = N_(
-    'I found no time in it. For a reminder, say: "Remind me tomorrow at 9 to call the dentist."'
-)
 _NO_REMINDERS = N_("I cannot send you reminders, though. Ask me about it.")
 _SHORT = {
     "ok": N_("OK."),
@@ -98,7 +93,6 @@ def next_step(request: ModelRequest) -> TurnStep:
     calls = (
         *_write_calls(plan),
         *_erasure_calls(plan),
-        *reminder_calls(plan.intents, plan.prompt.completed_calls),
         *_recall_calls(plan),
     )
     return TurnStep(calls=calls) if calls else TurnStep(text=_reply(plan))
@@ -111,8 +105,7 @@ def _plan(prompt: ParsedRequest) -> _Plan:
         for message in prompt.turn
     ]
     called = {done.name for done in prompt.completed_calls}
-    reminds = TOOL in prompt.tools | called
-    intents = tuple(intent for message in turn for intent in _intents(message, reminds=reminds))
+    intents = tuple(intent for message in turn for intent in message_intents(message))
     erases = "memory_forget" in prompt.tools | called
     memory = prompt.memory
     changing = set()
@@ -124,12 +117,6 @@ def _plan(prompt: ParsedRequest) -> _Plan:
             changing.add(intent.message.at)
         memory = changed
     return _Plan(prompt, intents, memory, frozenset(changing), erases)
-
-
-def _intents(message: UserMessage, *, reminds: bool) -> tuple[Intent, ...]:
-    """Return a message's intents; a request to be reminded counts if a tool can set reminders."""
-    reminder = reminder_intent(message) if reminds else None
-    return message_intents(message) if reminder is None else (reminder,)
 
 
 def _memory_after(memory: str, intent: Intent) -> str:
@@ -289,8 +276,6 @@ def _reply_to_intent(plan: _Plan, intent: Intent) -> str:
         if is_bad_news(intent.message.words):
             return f"{_(phrases.SORRY)} {confirmation}"
         return confirmation
-    if intent.kind == "remind":
-        return reminder_reply(intent, plan.prompt.completed_calls)
     if intent.kind == "forget":
         return _reply_to_forget_request(plan, intent)
     if intent.kind == "ask" and intent.question is not None:
@@ -339,8 +324,7 @@ def _confirm_statement(plan: _Plan, intent: Intent) -> str:
         confirmation = _(phrases.REMEMBERED, quote=quote(foreign) if foreign else quotation)
         if not is_reminder_request(intent.message.words):
             return confirmation
-        why = _(_NO_TIME) if TOOL in plan.prompt.tools else _(_NO_REMINDERS)
-        return f"{confirmation}. {why}"
+        return f"{confirmation}. {_(_NO_REMINDERS)}"
     return _(phrases.NOTED if written else phrases.KNOWN, quote=quotation)
 
 

@@ -1,0 +1,3 @@
+"""Times in words, in each language of the program. Pure."""
+
+__all__ = ["reading"]
