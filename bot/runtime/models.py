@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from bot.agent.notebook import NotebookModel
 from bot.core.plugins import Plugin, Plugins
 from bot.llm.base import Model
 from bot.llm.call_slots import CallSlots
@@ -49,10 +50,8 @@ class ModelOptions:
 
 
 def offline_model() -> Model:
-    """Return the offline responder; its rules are loaded with the first one."""
-    from bot.offline.model import OfflineModel
-
-    return OfflineModel()
+    """Return the notebook that stands for a model where there is none."""
+    return NotebookModel()
 
 
 def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:

@@ -24,6 +24,7 @@ from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
 from bot.agent.languages import Languages
+from bot.agent.notebook import NotebookModel
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.metered_model import MeteredModel
@@ -47,7 +48,6 @@ from bot.mcp_client.settings import McpServer
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
-from bot.offline.model import OfflineModel
 from bot.runtime.app.file_services import make_file_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
@@ -220,7 +220,7 @@ async def session_host(
     members = scopes.identity_linker.people.members
     languages = Languages(store, members, "en")
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
-    model = model if spending is None else MeteredModel(model, spending, OfflineModel)
+    model = model if spending is None else MeteredModel(model, spending, NotebookModel)
     blobs = FolderBlobs(folder / "blobs")
     skills = SkillLibrary(
         WorkspaceFiles(folder / "workspace", clock),
