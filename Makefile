@@ -2,7 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
-SAMPLE ?= $(shell date +%F)
+# What is sampled changes with each commit, and is the same again for the same one.
+SAMPLE ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 # Tests wait for processes about as long as they compute, long proofs several times as long.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 3)

@@ -25,11 +25,7 @@ _PAGES = {
 
 
 def main() -> int:
-    """Measure what was asked for; print it, and store it as JSON.
-
-    Returns:
-        1 where a figure could not be measured; how good the figures are does not matter.
-    """
+    """Measure what was asked for, print it, and store it as JSON; return 1 where something could not be measured."""
     chosen = _parser().parse_args()
     if chosen.write and (chosen.quick or not _PAGES.keys() & chosen.names):
         _parser().error(f"--write is for the whole of {', '.join(_PAGES)}")

@@ -30,11 +30,7 @@ _LONGEST = 1_500
 
 
 def run(name: str, folder: Path, *, quick: bool) -> list[Table]:
-    """Measure a figure in a new process.
-
-    Raises:
-        CalledProcessError: It failed; its own words are on standard error.
-    """
+    """Measure a figure in a new process, whose standard error says why where it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.figures", name, "quick" if quick else "full", str(folder)],
         env=environment(),

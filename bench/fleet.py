@@ -35,12 +35,7 @@ _FAST = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What turns took.
-
-    Attributes:
-        rate: How many a second; waits: seconds from each message to its answer.
-        cpu: Seconds of CPU a turn, by who used them.
-    """
+    """What turns took: how many a second, seconds to each answer, CPU seconds of each by who used them."""
 
     rate: float
     waits: list[float]

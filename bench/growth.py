@@ -28,16 +28,7 @@ _LOG = CHECKPOINT_PAGES * 4_096 / 1e6
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the program holds at one moment.
-
-    Attributes:
-        turns: Taken so far.
-        resident: Memory, MB.
-        files: Open files, sockets and pipes.
-        disk: MB in its home, without logs that SQLite writes ahead.
-        log: MB of these.
-        cpu: Milliseconds of each turn since the sample before.
-    """
+    """What the program holds: MB of memory, of its home and of SQLite's logs, open files, CPU ms of each turn."""
 
     turns: int
     resident: float
@@ -88,10 +79,7 @@ def _sample(home: Path, turns: int, cpu: float) -> Sample:
 
 
 def reckon(samples: Sequence[Sample], turns: int) -> Sample:
-    """Return what the program should hold after so many turns, going by what it held before.
-
-    Disk grows by the same bytes with each turn, a log until it is written back; nothing else grows.
-    """
+    """Return what it should hold then, going by before: disk grows alike with each turn, a log until it is written back."""
     early = samples[_CALIBRATED]
     first, last = early[0], early[-1]
     per_turn = (last.disk - first.disk) / (last.turns - first.turns)

@@ -33,13 +33,7 @@ _HISTORY = "[2026-01-02 10:00] The boat, the trip and the budget were talked ove
 
 
 class InstantServer(asyncio.Protocol):
-    """One connection.
-
-    Args:
-        folder: Requests are kept here.
-        numbers: Of answers.
-        before: The last prompt of each name.
-    """
+    """One connection; requests are kept in the folder, and the last prompt of each name is compared with."""
 
     def __init__(self, folder: Path, numbers: count[int], before: dict[str, str]) -> None:
         self._folder = folder
@@ -89,13 +83,7 @@ class InstantServer(asyncio.Protocol):
 
 
 def answer(body: bytes, number: int, served: int = 0) -> bytes:
-    """Return the whole response to a request, streamed if it asks for that.
-
-    Args:
-        body: The request.
-        number: Number of the answer.
-        served: Characters of the prompt that a cache served.
-    """
+    """Return the whole response to a request, streamed if it asks for that; a cache served some characters of it."""
     told = {"prompt_tokens": len(body) // 4, "completion_tokens": 40}
     usage: dict[str, Any] = {**told, "total_tokens": sum(told.values())}
     if served:

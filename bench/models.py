@@ -14,22 +14,12 @@ _HISTORY = "[2026-01-02 10:00] The boat, the trip and the budget were talked ove
 
 
 class InstantModel:
-    """Answers at once, and consolidates when asked.
-
-    Args:
-        learns: Whether its consolidations add a fact.
-
-    Attributes:
-        last: The newest request of a turn.
-        consolidations: How many it was asked for.
-    """
+    """Answers at once, and consolidates when asked: to a new fact where it learns."""
 
     name = "instant"
     profile = CapabilityProfile(context_tokens=100_000_000)
 
     def __init__(self, *, learns: bool = True) -> None:
-        self.last: ModelRequest | None = None
-        self.consolidations = 0
         self._learns = learns
         self._numbers = count(1)
 
@@ -37,7 +27,6 @@ class InstantModel:
         """Answer; the text is streamed as one piece."""
         if request.purpose == "consolidation":
             return self._consolidate(request)
-        self.last = request
         text = reply(next(self._numbers))
         if on_text is not None:
             on_text(text)
@@ -47,17 +36,14 @@ class InstantModel:
         """Hold nothing."""
 
     def _consolidate(self, request: ModelRequest) -> ModelReply:
-        self.consolidations += 1
         if not request.tools or request.tools[0].name != "save_memory":
             # It continues the conversation.
             answer = json.dumps({"history_entry": _HISTORY, "operations": []})
             return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
         operations = [_added(int(found[1]), found[2])] if found and self._learns else []
-        return self._call("save_memory", {"history_entry": _HISTORY, "operations": operations})
-
-    def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
-        call = ToolCall("call_1", name, json.dumps(arguments))
+        kept = {"history_entry": _HISTORY, "operations": operations}
+        call = ToolCall("call_1", "save_memory", json.dumps(kept))
         return ModelReply("", (call,), "tool_calls", Usage(100, 0, 40, calls=1), self.name)
 
 

@@ -68,11 +68,7 @@ def _peers() -> tuple[dict[str, Samples], list[Peer]]:
 
 
 def _each(benches: list[_Bench], measure_one: Callable[[_Bench], None]) -> None:
-    """Measure one after the other; who fails is left out from then on, and the table says why.
-
-    Raises:
-        RuntimeError: It is tapebot that failed.
-    """
+    """Measure one after the other; who fails is left out from then on, tapebot itself excepted."""
     for bench in list(benches):
         try:
             measure_one(bench)
@@ -94,18 +90,7 @@ def _notes(scale: Scale, kills: int) -> list[str]:
 
 
 class _Bench:
-    """Measures one assistant.
-
-    Args:
-        peer: The assistant.
-        samples: Take what is measured.
-        server: The model server.
-        scale: How much is measured.
-
-    Attributes:
-        name: Of the assistant.
-        samples: As given.
-    """
+    """Measures one assistant."""
 
     def __init__(self, peer: Peer, samples: Samples, server: Server, scale: Scale) -> None:
         self.name = peer.name

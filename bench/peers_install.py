@@ -28,11 +28,7 @@ class NotInstalled(Exception):
 
 
 def install(name: str) -> Path:
-    """Return the Python of a virtual environment with an assistant; make it if it is not there.
-
-    Raises:
-        NotInstalled: No Python fits, or a package could not be installed.
-    """
+    """Return the Python of an environment with an assistant, made if it is not there, or raise NotInstalled."""
     lock = ROOT / "locks" / f"peer-{name}.txt"
     base = _python(_NEEDS[name])
     if base is None:

@@ -24,12 +24,7 @@ _SAID = b"Reply "
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """An assistant that is compared.
-
-    Attributes:
-        name: Its name, and that of its driver.
-        python: Runs it.
-    """
+    """An assistant that is compared: its name, which is that of its driver, and what runs it."""
 
     name: str
     python: Path = Path(sys.executable)
@@ -57,11 +52,7 @@ class Peer:
             process.communicate()
 
     def first_reply(self, home: Path, address: str) -> float:
-        """Start it as a person would, with one message; return the seconds until its answer is seen.
-
-        Raises:
-            RuntimeError: It answered nothing.
-        """
+        """Start it as a person would, with one message; return the seconds until its answer is seen."""
         home.mkdir(parents=True, exist_ok=True)
         command, variables, said = self._once(home, address)
         seen, began = b"", perf_counter()
@@ -110,12 +101,7 @@ class Peer:
 
 
 class DrivenProcess:
-    """A driver's process: see ``bench/drivers/driver.py``.
-
-    Args:
-        process: The process.
-        log: What it says on its standard error.
-    """
+    """A driver's process (see ``bench/drivers/driver.py``), and the log of its standard error."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
@@ -127,11 +113,7 @@ class DrivenProcess:
         return self._process.pid
 
     def ask(self, do: str, **more: Any) -> dict[str, Any]:
-        """Ask for something; return what is told.
-
-        Raises:
-            RuntimeError: It ended, or took too long.
-        """
+        """Ask for something; return what is told, or raise RuntimeError if it ended or took too long."""
         self.tell(do, **more)
         told: dict[str, Any] = json.loads(self.line())
         return told
@@ -145,11 +127,7 @@ class DrivenProcess:
             self._process.stdin.flush()
 
     def line(self) -> str:
-        """Return its next line.
-
-        Raises:
-            RuntimeError: It ended.
-        """
+        """Return its next line, or raise RuntimeError if it ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -168,12 +146,7 @@ class DrivenProcess:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The model server.
-
-    Attributes:
-        port: Its port.
-        folder: Where it keeps requests.
-    """
+    """The model server: its port, and the folder where it keeps requests."""
 
     port: int
     folder: Path

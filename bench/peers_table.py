@@ -16,11 +16,7 @@ Medians = Mapping[str, float]
 
 @dataclass(slots=True)
 class Samples:
-    """What was measured of one assistant, by row.
-
-    Attributes:
-        missing: Why nothing was measured; empty otherwise.
-    """
+    """What was measured of one assistant, by row, or why nothing was."""
 
     missing: str = ""
     taken: dict[str, list[float]] = field(default_factory=dict)
@@ -44,15 +40,7 @@ Reached = Callable[[Medians, Sequence[Medians]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row.
-
-    Attributes:
-        key: Of its samples.
-        label: What a reader sees.
-        wanted: What is to be reached, in words.
-        reached: Says whether it is.
-        more: Whether more is better.
-    """
+    """A row: the key of its samples, what a reader sees, and what is to be reached, in words and as a test."""
 
     key: str
     label: str
@@ -102,14 +90,7 @@ ROWS = (
 def peers_table(
     samples: Mapping[str, Samples], turns: int, notes: Sequence[str], names: Mapping[str, str]
 ) -> Table:
-    """Return the table.
-
-    Args:
-        samples: By assistant.
-        turns: Of which the tokens were counted.
-        notes: Lines below it.
-        names: How assistants are called, where not by their names.
-    """
+    """Return the table of all samples; the tokens are those of so many turns."""
     medians = {name: one.medians() for name, one in samples.items()}
     rows = [_cells(row, medians, turns) for row in ROWS]
     missing = [f"{name}: {one.missing}" for name, one in samples.items() if one.missing]

@@ -27,15 +27,7 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """Tokens of a session's requests.
-
-    Attributes:
-        requests: How many there were.
-        sent: Tokens of all.
-        uncached: Of them, not served from a cache.
-        tools: Tokens of the first request's tools.
-        contract: Tokens of the first request's system messages.
-    """
+    """Tokens of a session's requests; tools and contract (system messages) are those of the first."""
 
     requests: int
     sent: int
@@ -45,12 +37,7 @@ class PromptTokens:
 
 
 def count_tokens(requests: Iterable[dict[str, Any]], encode: Encode) -> PromptTokens:
-    """Count the tokens of one session's requests.
-
-    Args:
-        requests: Bodies of chat completions, oldest first.
-        encode: Returns the tokens of a text.
-    """
+    """Count the tokens of one session's requests, bodies of chat completions, oldest first."""
     tokens = cache(lambda text: tuple(encode(text)))
     number = sent = uncached = 0
     fixed = (0, 0)

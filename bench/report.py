@@ -14,12 +14,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much to measure, and where.
-
-    Attributes:
-        quick: Seconds instead of minutes; figures are rough.
-        work: An empty folder on the disk that is measured.
-    """
+    """How much to measure, and in which empty folder on the disk that is measured."""
 
     quick: bool
     work: Path
@@ -31,14 +26,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first column names the row.
-
-    Attributes:
-        title: What was measured.
-        head: Names of the columns.
-        rows: Their cells; None where something could not be measured, nothing where a row ends.
-        notes: Lines below it.
-    """
+    """A table; the first column names the row, and a cell is None where something could not be measured."""
 
     title: str
     head: Sequence[str]
@@ -85,11 +73,7 @@ def markdown(table: Mapping[str, Any]) -> str:
 
 
 def write_section(page: Path, name: str, text: str) -> None:
-    """Replace a section of a page: what stands between the comments ``NAME: begin`` and ``NAME: end``.
-
-    Raises:
-        ValueError: The page has no such marks.
-    """
+    """Replace what stands between the comments ``NAME: begin`` and ``NAME: end`` of a page, or raise ValueError."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, first, rest = page.read_text(encoding="utf-8").partition(begin)
     _, last, after = rest.partition(end)

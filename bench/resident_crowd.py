@@ -24,7 +24,8 @@ _TURNS = 2
 async def _crowd(home: Path, sessions: int, at_once: int) -> None:
     print(resident())
     async with program(home, InstantModel()) as running:
-        await running.turn("0")
+        await running.crowd.say("0")
+        await running.app.bus.drain()
         print(resident())
         names = map(str, range(1, sessions))
         async with anyio.create_task_group() as tasks:

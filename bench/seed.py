@@ -36,13 +36,7 @@ _UNBOUNDED = 10**9
 
 
 class Seeder:
-    """Writes one tape.
-
-    Args:
-        store: Holds it.
-        chat_id: The chat.
-        view: Bound on the messages in view.
-    """
+    """Writes one tape, with so many messages in view."""
 
     def __init__(self, store: FileTapeStore, chat_id: str, *, view: int = _UNBOUNDED) -> None:
         self._address = Address(CHANNEL, chat_id)

@@ -29,11 +29,7 @@ _COMMON = (
 
 
 class Talk:
-    """Draws words as they are drawn in life: by Zipf's law, the n-th word 1/n as often as the first.
-
-    Args:
-        seed: Of all that is left to chance.
-    """
+    """Draws words as they are drawn in life: by Zipf's law, the n-th word 1/n as often as the first."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)

@@ -32,14 +32,6 @@ def question(number: int) -> str:
     return f"Message {number}: it is about {subject} again. {wish}, and how much did it cost us?"
 
 
-def ordinary(number: int) -> str:
-    """Return a message of ordinary talk: one in three asks for something of the past."""
-    if number % 3 == 0:
-        return question(number)
-    subject = _SUBJECTS[number % len(_SUBJECTS)]
-    return f"Message {number}: today we looked after {subject}, and it went well. Tell me a joke about it."
-
-
 def reply(number: int) -> str:
     """Return what the model answers."""
     subject = _SUBJECTS[number % len(_SUBJECTS)]

@@ -1,21 +1,15 @@
-"""A scripted server for Anthropic's messages on a real socket.
-
-A script is a sequence of ``Reply``, ``Failure`` or ``Raw`` steps of ``testkit.openai_server``, one
-for each request. Requests are checked as the API checks them: roles alternate, each call has its
-result in the next message, no text is empty.
-"""
+"""A scripted server for Anthropic's messages on a real socket, which checks requests as the API does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
-from testkit.loopback import LoopbackServer, hang_up
-from testkit.openai_server import Failure, Raw, Reply
+from testkit.loopback import Routes, hang_up
+from testkit.openai_server import Failure, Raw, Reply, ScriptedServer, pieces, raw, refusal
 
 Step = Reply | Failure | Raw
 
@@ -32,35 +26,24 @@ _TYPES = {
 
 
 @dataclass(slots=True)
-class ScriptedAnthropic(LoopbackServer):
+class ScriptedAnthropic(ScriptedServer):
     """The server; an async context manager."""
 
-    script: Iterable[Step]
     thinking: bool = False
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    port: int = 0
-    _steps: Iterator[Step] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._steps = iter(self.script)
-        self.serve({"/v1/messages": self._answer})
+    def routes(self) -> Routes:
+        return {"/v1/messages": self._answer}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.requests.append(body)
-        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self.keep(request, body)
         if (fault := find_fault(body)) is not None:
             return _refusal(Failure(400, fault))
-        step = next(self._steps, Failure(400, "the script has no further step"))
+        step: Step = self._steps(body)
         if isinstance(step, Failure):
             return _refusal(step)
         if isinstance(step, Raw):
-            return web.Response(
-                status=step.status,
-                body=step.head,
-                content_type="text/event-stream" if body.get("stream") else "application/json",
-            )
+            return await raw(request, body, step)
         if not body.get("stream"):
             return web.json_response(self._message(body, step))
         return await self._stream(request, body, step)
@@ -150,19 +133,15 @@ def _split(block: dict[str, Any], piece: int) -> tuple[dict[str, Any], list[dict
     """Return the start of a streamed block, and the changes that complete it."""
     kind = block["type"]
     if kind == "text":
-        parts = _pieces(block["text"], piece)
+        parts = pieces(block["text"], piece)
         return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in parts]
     if kind == "tool_use":
-        parts = _pieces(json.dumps(block["input"]), piece) if block["input"] else [""]
+        parts = pieces(json.dumps(block["input"]), piece) if block["input"] else [""]
         changes = [{"type": "input_json_delta", "partial_json": part} for part in parts]
         return {**block, "input": {}}, changes
-    thought = [{"type": "thinking_delta", "thinking": p} for p in _pieces(block["thinking"], piece)]
+    thought = [{"type": "thinking_delta", "thinking": p} for p in pieces(block["thinking"], piece)]
     signature = {"type": "signature_delta", "signature": block["signature"]}
     return {"type": kind, "thinking": "", "signature": ""}, [*thought, signature]
-
-
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _usage(step: Reply) -> dict[str, Any]:
@@ -175,5 +154,4 @@ def _usage(step: Reply) -> dict[str, Any]:
 
 def _refusal(step: Failure) -> web.Response:
     error = {"type": _TYPES.get(step.status, "api_error"), "message": step.message}
-    headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
-    return web.json_response({"type": "error", "error": error}, status=step.status, headers=headers)
+    return refusal(step, {"type": "error", "error": error})

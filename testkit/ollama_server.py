@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
 
-from testkit.loopback import LoopbackServer
-from testkit.openai_server import Failure, Reply
+from testkit.loopback import Routes
+from testkit.openai_server import Failure, Reply, ScriptedServer, pieces, refusal
 
 
-@dataclass(slots=True)
-class ScriptedOllama(LoopbackServer):
+class ScriptedOllama(ScriptedServer):
     """The server; an async context manager."""
 
-    script: Iterable[Reply | Failure]
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    port: int = 0
-    _steps: Iterator[Reply | Failure] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._steps = iter(self.script)
-        self.serve({"/api/chat": self._answer})
+    def routes(self) -> Routes:
+        return {"/api/chat": self._answer}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.requests.append(body)
-        step = next(self._steps, Failure(500, "the script has no further step"))
+        self.keep(request, body)
+        step: Reply | Failure = self._steps(body)
         if isinstance(step, Failure):
-            return web.json_response({"error": step.message}, status=step.status)
+            return refusal(step, {"error": step.message})
         messages = list(_messages(step))
         if not body.get("stream", True):
             whole = {"role": "assistant", "content": step.content}
@@ -50,8 +42,8 @@ class ScriptedOllama(LoopbackServer):
 
 
 def _messages(step: Reply) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(step.content), step.piece):
-        yield {"role": "assistant", "content": step.content[start : start + step.piece]}
+    for text in pieces(step.content, step.piece):
+        yield {"role": "assistant", "content": text}
     if step.calls:
         calls = [
             {"function": {"name": call.name, "arguments": call.arguments}} for call in step.calls

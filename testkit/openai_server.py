@@ -1,35 +1,29 @@
 """A scripted server for OpenAI's chat completions and embeddings on a real socket.
 
 A script is a sequence of steps, one for each request, or a function from the request's JSON to a
-step. Steps cover what a provider may do: answer, call tools, fail, truncate, hang up. Embeddings
-need no script: they count words, so that texts with common words are similar.
-
-Also runs as a process: ``python -m testkit.openai_server --port 8080 --latency 0.2``.
+step. Embeddings need no script: they count words, so that texts with common words are similar.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import re
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import anyio
 from aiohttp import web
 
-from testkit.loopback import LoopbackServer, hang_up
+from testkit.loopback import LoopbackServer, Routes, Signal, hang_up
 
-_MAX_BODY = 256 * 1024 * 1024
-JUDGE = "judge_claims"
-"""Name of the tool that takes a judge's answer."""
 DIMENSIONS = 384
 """Dimensions of the embeddings."""
+_JUDGE = "judge_claims"  # the tool that takes a judge's answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,6 @@ class Reply:
 
     @property
     def ending(self) -> str:
-        """The finish reason on the wire."""
         if self.finish_reason is not None:
             return self.finish_reason
         return "tool_calls" if self.calls else "stop"
@@ -97,12 +90,8 @@ class Raw:
     content_type: str | None = None
 
 
-Refusal = Failure | Disconnect
 Step = Reply | Failure | Disconnect | NoChoices | Raw
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
-
-RATE_LIMITED = Failure(429, "Rate limit reached for requests", "rate_limit_exceeded", "0.01")
-"""A rate limit error with a short retry delay."""
 
 OVERFLOW = Failure(
     400,
@@ -114,21 +103,15 @@ OVERFLOW = Failure(
 
 
 @dataclass(slots=True)
-class ScriptedOpenAI(LoopbackServer):
-    """The server; an async context manager."""
+class ScriptedServer(LoopbackServer):
+    """A server that takes a step of its script for each request."""
 
-    prefix: ClassVar[str] = "/v1"
-    script: Script
-    judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
-    requests: list[dict[str, Any]] = field(default_factory=list)
+    script: Iterable[Any] | Callable[[Any], Any]
+    requests: list[Any] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    embedded: list[list[str]] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)
-    latency: float = 0.0
     port: int = 0
-    _steps: Callable[[dict[str, Any]], Step] = field(init=False)
-    _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
+    _steps: Callable[[Any], Any] = field(init=False)
+    _arrived: Signal = field(init=False, default_factory=Signal)
 
     def __post_init__(self) -> None:
         if callable(self.script):
@@ -137,31 +120,50 @@ class ScriptedOpenAI(LoopbackServer):
             left = iter(self.script)
             over = Failure(400, "the script has no further step", "script_over")
             self._steps = lambda _request: next(left, over)
-        self.serve({"/v1/chat/completions": self._answer, "/v1/embeddings": self._embed})
+        app = self.application()
+        for path, handler in self.routes().items():
+            app.router.add_post(path, handler)
+
+    def routes(self) -> Routes:
+        """Return the handlers of POST requests by path."""
+        raise NotImplementedError
+
+    def keep(self, request: web.Request, body: Any) -> None:
+        self.requests.append(body)
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self._arrived.set()
 
     async def received(self, count: int) -> None:
         """Wait until this many requests have arrived."""
         while len(self.requests) < count:
             await self._arrived.wait()
 
+
+@dataclass(slots=True)
+class ScriptedOpenAI(ScriptedServer):
+    """The server; an async context manager."""
+
+    prefix: ClassVar[str] = "/v1"
+    embedded: list[list[str]] = field(default_factory=list)
+    refusals: list[Failure | Disconnect] = field(default_factory=list)
+
+    def routes(self) -> Routes:
+        return {"/v1/chat/completions": self._answer, "/v1/embeddings": self._embed}
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.requests.append(body)
-        self.headers.append({name.lower(): value for name, value in request.headers.items()})
-        self._arrived.set()
-        self._arrived = anyio.Event()
-        step = self.judge(body) if _is_judgement(body) else self._steps(body)
-        if self.latency:
-            await anyio.sleep(self.latency)
+        self.keep(request, body)
+        tools = [one["function"]["name"] for one in body.get("tools", ())]
+        step: Step = _judgement(body) if tools == [_JUDGE] else self._steps(body)
         match step:
             case Failure():
-                return _refusal(step)
+                return refusal(step)
             case Disconnect():
                 return hang_up(request)
             case NoChoices():
                 return web.json_response(_envelope(body, "chat.completion", []))
             case Raw():
-                return await _raw(request, body, step)
+                return await raw(request, body, step)
             case Reply() if body.get("stream"):
                 return await _stream(request, body, step)
             case Reply():
@@ -175,39 +177,24 @@ class ScriptedOpenAI(LoopbackServer):
         self.embedded.append(texts)
         if self.refusals:
             step = self.refusals.pop(0)
-            return _refusal(step) if isinstance(step, Failure) else hang_up(request)
-        if self.refused.intersection(texts):
-            return _refusal(Failure(400, "this input cannot be embedded", "invalid_input"))
-        made = [embedding(text) for text in texts]
+            return refusal(step) if isinstance(step, Failure) else hang_up(request)
+        told: list[Any] = [embedding(text) for text in texts]
         if body.get("encoding_format") == "base64":
-            packed = (struct.pack(f"<{DIMENSIONS}f", *vector) for vector in made)
-            told: list[Any] = [base64.b64encode(one).decode() for one in packed]
-        else:
-            told = list(made)
-        data = [
-            {"object": "embedding", "index": index, "embedding": one}
-            for index, one in enumerate(told)
-        ]
+            packed = (struct.pack(f"<{DIMENSIONS}f", *vector) for vector in told)
+            told = [base64.b64encode(one).decode() for one in packed]
+        numbered = enumerate(told)
+        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in numbered]
         usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
         model = body.get("model", "scripted")
         return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
 
 
-def _is_judgement(body: dict[str, Any]) -> bool:
-    return [one["function"]["name"] for one in body.get("tools", ())] == [JUDGE]
-
-
-def holds_all(body: dict[str, Any]) -> Step:
+def _judgement(body: dict[str, Any]) -> Step:
     """Return a judge's answer that supports all claims."""
-    return rules(body, lambda _: "supported")
-
-
-def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
-    """Return a judge's answer."""
     lines = str(body["messages"][-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
-    told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
-    return Reply(calls=(Call(JUDGE, {"rulings": told}),))
+    told = [{"number": one["number"], "reason": "", "ruling": "supported"} for one in claims]
+    return Reply(calls=(Call(_JUDGE, {"rulings": told}),))
 
 
 def embedding(text: str) -> list[float]:
@@ -238,10 +225,11 @@ def _usage(step: Reply) -> dict[str, Any]:
     }
 
 
-def _refusal(step: Failure) -> web.Response:
-    error = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
+def refusal(step: Failure, error: dict[str, Any] | None = None) -> web.Response:
+    """Return the response of a failure, by default with OpenAI's error object."""
+    told = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
     headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
-    return web.json_response({"error": error}, status=step.status, headers=headers)
+    return web.json_response(error or {"error": told}, status=step.status, headers=headers)
 
 
 def _call(call: Call) -> dict[str, Any]:
@@ -258,7 +246,8 @@ def _whole(body: dict[str, Any], step: Reply) -> web.Response:
     return web.json_response(_envelope(body, "chat.completion", [choice]) | usage)
 
 
-def _pieces(text: str, size: int) -> list[str]:
+def pieces(text: str, size: int) -> list[str]:
+    """Return a text in the pieces in which it is streamed."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
@@ -268,7 +257,7 @@ def _call_deltas(step: Reply) -> Iterable[dict[str, Any]]:
     for index, call in enumerate(step.calls):
         whole = not isinstance(call.arguments, str)
         head = _call(call) if whole else _call(Call(call.name, "", call.id))
-        rest.append([] if isinstance(call.arguments, dict) else _pieces(call.arguments, step.piece))
+        rest.append([] if isinstance(call.arguments, dict) else pieces(call.arguments, step.piece))
         yield {"tool_calls": [{"index": index, **head}]}
     while any(rest):
         for index, left in enumerate(rest):
@@ -277,20 +266,18 @@ def _call_deltas(step: Reply) -> Iterable[dict[str, Any]]:
                 yield {"tool_calls": [fragment]}
 
 
-async def _raw(request: web.Request, body: dict[str, Any], step: Raw) -> web.StreamResponse:
+async def raw(request: web.Request, body: dict[str, Any], step: Raw) -> web.StreamResponse:
+    """Send a body as it is given."""
     asked = "text/event-stream" if body.get("stream") else "application/json"
     headers = {"Content-Type": step.content_type or asked, **dict(step.headers)}
     response = web.StreamResponse(status=step.status, headers=headers)
     await response.prepare(request)
-    try:
+    with suppress(ConnectionError):  # the client has disconnected
         await response.write(step.head)
         for _ in range(step.times):
             await response.write(step.filler)
         await response.write(step.end)
         await response.write_eof()
-    except ConnectionError:
-        # The client has disconnected.
-        pass
     return response
 
 
@@ -306,7 +293,7 @@ async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> we
         await send(_envelope(body, "chat.completion.chunk", [choice]))
 
     await delta({"role": "assistant", "content": ""})
-    for number, text in enumerate(_pieces(step.content, step.piece)):
+    for number, text in enumerate(pieces(step.content, step.piece)):
         await delta({"content": text})
         if number == 0 and step.gate is not None:
             await step.gate.wait()
@@ -323,28 +310,3 @@ async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> we
         await response.write(b"data: [DONE]\n\n")
     await response.write_eof()
     return response
-
-
-async def _serve(port: int, latency: float, text: str) -> None:
-    server = ScriptedOpenAI(lambda _request: Reply(text, piece=24), port=port, latency=latency)
-    async with server:
-        sys.stdout.write(server.base_url + "\n")
-        sys.stdout.flush()
-        await anyio.sleep_forever()
-
-
-def main() -> None:
-    """Serve one fixed reply until the process ends; print the base URL first."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--text", default="All right, I have noted that.", help="the reply")
-    options = parser.parse_args()
-    try:
-        anyio.run(_serve, options.port, options.latency, options.text)
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,6 @@
-"""Run a real PostgreSQL server on loopback from packaged binaries, independent of the system's.
+"""A real PostgreSQL server on loopback from packaged binaries, independent of the system's.
 
-PostgreSQL refuses to run as root. A root process runs it as ``nobody``, from a copy of the binaries
-that this user can read.
+PostgreSQL refuses to run as root, which runs it as ``nobody`` from a copy that this user can read.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import psycopg
 from testkit.ports import kept_port
 
 Stop = Literal["fast", "immediate"]
+"""``immediate`` acts as a crash, with recovery at the next start."""
 
 _BEGIN = 30.0
 _SETTINGS = {
@@ -52,7 +52,6 @@ class RunningPostgres:
         return there / "bin" / name
 
     def url(self, name: str) -> str:
-        """Return the connection URL of a database."""
         return f"postgresql://tapebot@127.0.0.1:{self.port}/{name}"
 
     def create(self, template: str | None = None) -> str:
@@ -70,31 +69,28 @@ class RunningPostgres:
             connection.execute(f"drop database if exists {name} with (force)".encode())
 
     def stop(self, mode: Stop = "fast") -> None:
-        """Stop the server; ``immediate`` acts as a crash, with recovery at the next start."""
         self._command("pg_ctl", "stop", "-D", self._data, "-m", mode, "-w", "-t", "60")
 
     def close(self) -> None:
-        """Stop the server and remove its folder."""
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _as_user(self) -> dict[str, Any]:
+    def _around(self) -> dict[str, Any]:
+        """Return what a program of the server runs with: folder, environment and user."""
+        variables = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"}
+        around = {"cwd": self.folder, "env": variables | {"HOME": str(self.folder)}}
         if self._user is None:
-            return {}
-        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": ()}
-
-    def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
+            return around
+        user, group = self._user.pw_uid, self._user.pw_gid
+        return around | {"user": user, "group": group, "extra_groups": ()}
 
     def _command(self, name: str, *arguments: str | Path) -> None:
         done = subprocess.run(  # noqa: S603 (our own binaries)
             [self.program(name), *map(str, arguments)],
-            cwd=self.folder,
-            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
-            **self._as_user(),
+            **self._around(),
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
@@ -125,7 +121,6 @@ class PostgresServer(RunningPostgres):
 
     @property
     def pid(self) -> int:
-        """The postmaster's process id."""
         assert self._process is not None
         return self._process.pid
 
@@ -140,15 +135,9 @@ class PostgresServer(RunningPostgres):
                 [self.program("postgres"), *places, *options],
                 stdout=log,
                 stderr=log,
-                cwd=self.folder,
-                env=self._environment(),
                 start_new_session=True,
-                **self._as_user(),
+                **self._around(),
             )
-        self.wait()
-
-    def wait(self) -> None:
-        """Wait until the server accepts connections."""
         ends = time.monotonic() + _BEGIN
         while True:
             try:
@@ -162,7 +151,6 @@ class PostgresServer(RunningPostgres):
                 return
 
     def stop(self, mode: Stop = "fast") -> None:
-        """Stop the server, if it is running."""
         if self._process is None:
             return
         super().stop(mode)
@@ -170,12 +158,10 @@ class PostgresServer(RunningPostgres):
         self._process = None
 
     def restart(self, mode: Stop = "fast") -> None:
-        """Stop and start the server."""
         self.stop(mode)
         self.start()
 
     def close(self) -> None:
-        """Stop the server, remove its folder and release the port."""
         super().close()
         self._kept.close()
 

@@ -2,18 +2,16 @@
 
 ``POST /control/say`` with a JSON object of arguments calls the server's ``say`` and answers
 ``{"result": ...}``, or 400 with ``error``; ``/control/faults.fail`` calls a method of its faults.
-Bytes are given in base64. ``GET /control/records`` returns all records.
 """
 
 from __future__ import annotations
 
-import base64
 import inspect
 import json
 import sys
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
+from functools import partial
 from typing import Any, Self
 
 import aiohttp
@@ -22,7 +20,7 @@ from aiohttp import web
 from anyio.abc import Process
 
 
-def add_control(app: web.Application, server: Any, records: Callable[[], Any]) -> None:
+def add_control(app: web.Application, server: Any) -> None:
     """Add the routes by which another process calls a server's public methods."""
 
     async def act(request: web.Request) -> web.Response:
@@ -33,8 +31,6 @@ def add_control(app: web.Application, server: Any, records: Callable[[], Any]) -
             if fault.startswith("_") or not callable(method):
                 raise LookupError(f"no action {name}")  # noqa: TRY301 - told like all others
             given = await request.json() if request.can_read_body else {}
-            if isinstance(given.get("data"), str) and "message" not in given:
-                given["data"] = base64.b64decode(given["data"], validate=True)
             result = method(**given)
             if inspect.isawaitable(result):
                 result = await result
@@ -43,26 +39,24 @@ def add_control(app: web.Application, server: Any, records: Callable[[], Any]) -
         return _json({"result": result})
 
     async def read(_request: web.Request) -> web.Response:
-        return _json(records())
+        names = [each.name for each in fields(server.records) if each.name[0] != "_"]
+        return _json({name: getattr(server.records, name) for name in names})
 
     app.router.add_get("/control/records", read)
     app.router.add_post("/control/{act}", act)
 
 
 def _json(value: Any) -> web.Response:
-    return web.Response(text=json.dumps(value, default=_plain), content_type="application/json")
+    def plain(one: Any) -> Any:
+        return asdict(one) if is_dataclass(one) and not isinstance(one, type) else str(one)
+
+    return web.json_response(value, dumps=partial(json.dumps, default=plain))
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return str(value)
-
-
-async def serve(server: AbstractAsyncContextManager[Any], addresses: Callable[[], Any]) -> None:
-    """Serve until the process ends; print the addresses as a line of JSON first."""
+async def serve(server: AbstractAsyncContextManager[Any], *addresses: str) -> None:
+    """Serve until the process ends; print these attributes as a line of JSON first."""
     async with server:
-        sys.stdout.write(json.dumps(addresses()) + "\n")
+        sys.stdout.write(json.dumps({name: getattr(server, name) for name in addresses}) + "\n")
         sys.stdout.flush()
         await anyio.sleep_forever()
 
@@ -110,7 +104,6 @@ class ServerProcess:
         return answer["result"]
 
     async def records(self) -> dict[str, Any]:
-        """Return all records of the server as JSON values."""
         async with self._session.get("/control/records") as response:
             records: dict[str, Any] = await response.json()
         return records

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import anyio
 from aiohttp import BodyPartReader, web
 
-from testkit.loopback import LoopbackServer, hang_up
-from testkit.openai_server import Disconnect, Failure
+from testkit.loopback import Routes, hang_up
+from testkit.openai_server import Disconnect, Failure, ScriptedServer, refusal
 
 Step = str | Failure | Disconnect | anyio.Event
 """A transcript, an HTTP error, a broken connection, or no answer until the event is set."""
@@ -26,32 +25,25 @@ class Heard:
     key: str
 
 
-@dataclass(slots=True)
-class ScriptedTranscriptions(LoopbackServer):
+class ScriptedTranscriptions(ScriptedServer):
     """The server; an async context manager."""
 
     prefix: ClassVar[str] = "/v1"
-    script: Iterable[Step]
-    requests: list[Heard] = field(default_factory=list)
-    port: int = 0
-    _steps: Iterator[Step] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._steps = iter(self.script)
-        self.serve({"/v1/audio/transcriptions": self._answer})
+    def routes(self) -> Routes:
+        return {"/v1/audio/transcriptions": self._answer}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.requests.append(await _heard(request))
-        step = next(self._steps, Failure(400, "the script has no further step"))
+        heard = await _heard(request)
+        self.keep(request, heard)
+        step: Step = self._steps(heard)
         if isinstance(step, anyio.Event):
             await step.wait()
             step = ""
         if isinstance(step, Disconnect):
             return hang_up(request)
         if isinstance(step, Failure):
-            headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
-            error = {"message": step.message, "type": "scripted", "code": step.code}
-            return web.json_response({"error": error}, status=step.status, headers=headers)
+            return refusal(step)
         return web.json_response({"text": step})
 
 

@@ -18,8 +18,6 @@ _ORDER = re.compile(r"write ([a-z0-9]+)")
 
 
 class WriteArguments(BaseModel):
-    """A line to write."""
-
     line: str
 
 
@@ -38,8 +36,6 @@ def writing_tool(path: Path, **rules: Any) -> Tool[WriteArguments]:
 
 
 def fetching_tool(text: str) -> Tool[Any]:
-    """Return a tool that brings in a text from outside."""
-
     async def fetch(_: WriteArguments, __: ToolContext) -> ToolOutcome:
         return ToolOutcome(text)
 
@@ -47,7 +43,6 @@ def fetching_tool(text: str) -> Tool[Any]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return what was written."""
     return path.read_text().splitlines() if path.exists() else []
 
 

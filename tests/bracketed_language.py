@@ -71,7 +71,6 @@ def messages() -> tuple[tuple[str | tuple[str, ...], str | None], ...]:
 
 
 def marked(message: str) -> str:
-    """Return a message as the language has it."""
     return f"⟦{message}⟧"
 
 
@@ -109,7 +108,6 @@ def bracketed(folder: Path) -> Iterator[None]:
 
 
 def unmarked(text: str) -> str:
-    """Return what of a text is outside of all messages."""
     while (rest := _INNERMOST.sub("", text)) != text:
         text = rest
     return text

@@ -86,7 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
         metavar="SEED",
-        help="of a slow test's n cases or repetitions run about the square root of n, chosen by this seed",
+        help="of n slow files, tests of a file, cases or repetitions run about the square root of n, chosen by this seed",
     )
 
 
@@ -120,10 +120,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own.
         if "postgres" in item.nodeid or "/database/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
-    # First of the cases of each test, then of the tests of each file.
-    for families in (_cases_by_test, _tests_by_file):
+    # First of the cases of each test, then of the tests of each file, then of the files.
+    for families in (_cases_by_test, _tests_by_file, _files):
         if left := left_out(families(items)):
-            gone = {one.nodeid for one in items if {one.nodeid, _test_of(one)} & left}
+            gone = {
+                one.nodeid
+                for one in items
+                if {one.nodeid, _test_of(one), _file_of(one)} & left and _is_slow(one)
+            }
             config.hook.pytest_deselected(items=[one for one in items if one.nodeid in gone])
             items[:] = [one for one in items if one.nodeid not in gone]
 
@@ -132,7 +136,7 @@ def _cases_by_test(items: list[pytest.Item]) -> dict[str, list[str]]:
     """Return the ids of slow cases by what they are sampled with: their marker's family, else their own test."""
     families: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("slow") is not None:
+        if _is_slow(item):
             marker = item.get_closest_marker("family")
             families[_test_of(item) if marker is None else marker.args[0]].append(item.nodeid)
     return families
@@ -142,9 +146,22 @@ def _tests_by_file(items: list[pytest.Item]) -> dict[str, list[str]]:
     """Return the ids of slow tests that belong to no marker's family, by their file."""
     families: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("family"):
-            families[item.nodeid.partition("::")[0]][_test_of(item)] = None
+        if _is_slow(item) and not item.get_closest_marker("family"):
+            families[_file_of(item)][_test_of(item)] = None
     return {file: list(tests) for file, tests in families.items()}
+
+
+def _files(items: list[pytest.Item]) -> dict[str, list[str]]:
+    """Return the files that hold slow tests, as one family."""
+    return {"files": list(dict.fromkeys(_file_of(item) for item in items if _is_slow(item)))}
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is not None
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def _test_of(item: pytest.Item) -> str:

@@ -40,12 +40,10 @@ def fresh_database() -> str:
 
 
 def drop(url: str) -> None:
-    """Remove a database again."""
     server().drop(url)
 
 
 def end_server(run: Path) -> None:
-    """Stop the server of a run, if there was one."""
     if (run / _FILE).exists():
         told = json.loads((run / _FILE).read_text())
         RunningPostgres(Path(told["folder"]), told["port"]).close()

@@ -47,7 +47,6 @@ def write_catalogue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_fullwidth(letter: str) -> bool:
-    """Return whether a letter is one of the pseudo-language."""
     return ord(letter) in _FULLWIDTH.values()
 
 

@@ -7,14 +7,6 @@ from pathlib import Path
 
 
 def install(folder: Path, package: str, code: str, plugins: Mapping[str, Mapping[str, str]]) -> str:
-    """Write a package; return the name of its module.
-
-    Args:
-        folder: A folder of the import path.
-        package: The package's name.
-        code: The module's code.
-        plugins: By kind, names and the module's objects.
-    """
     module = package.replace("-", "_")
     (folder / f"{module}.py").write_text(code)
     info = folder / f"{module}-1.0.dist-info"

@@ -21,25 +21,15 @@ UV = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
 
 @dataclass(frozen=True)
 class Install:
-    """An installed tapebot.
-
-    Attributes:
-        folder: Its own folder, outside the repository.
-        wheel: The wheel that it was installed from.
-        index: The folder of wheels, with those that it needs.
-    """
-
     folder: Path
     wheel: Path
     index: Path
 
     @property
     def python(self) -> Path:
-        """Its Python."""
         return self.folder / "venv" / "bin" / "python"
 
     def environment(self, home: Path, **variables: str) -> dict[str, str]:
-        """Return the environment of a stranger's shell."""
         return {
             "HOME": str(self.folder),
             "PATH": f"{self.folder / 'venv' / 'bin'}:{os.environ['PATH']}",
@@ -65,13 +55,7 @@ class Install:
 
 
 def install(folder: Path, *others: Path, packages: tuple[str, ...] = ()) -> Install:
-    """Build the wheel, and install it without extras into a virtual environment.
-
-    Args:
-        folder: An empty folder.
-        others: More wheels for the index.
-        packages: More packages that are installed, from those that are installed here.
-    """
+    """Build the wheel, and install it without extras into a virtual environment."""
     folder.mkdir(exist_ok=True)
     wheel = build(folder / "dist")
     index = folder / "index"

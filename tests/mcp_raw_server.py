@@ -109,8 +109,6 @@ def answer(asked: dict[str, Any]) -> None:
 
 
 class OverHttp(BaseHTTPRequestHandler):
-    """Streamable HTTP without sessions."""
-
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         SENT.append([])

@@ -28,25 +28,21 @@ _ORDER = re.compile(r"use (\w[\w-]*)(?: (\{.*\}))?")
 
 
 def tool(name: str, description: str = "Does it.", **schema: Any) -> dict[str, Any]:
-    """Return a tool as a server lists it."""
     fields = {"text": {"type": "string"}, "size": {"type": "integer"}}
     given = {"type": "object", "properties": fields} | schema
     return {"name": name, "description": description, "inputSchema": given}
 
 
 def write_tools(folder: Path, *tools: dict[str, Any], file: str = "tools.json") -> None:
-    """Direct a server to have these tools."""
     folder.mkdir(exist_ok=True)
     (folder / file).write_text(json.dumps(tools))
 
 
 def stdio_server(folder: Path, **settings: Any) -> McpServer:
-    """Return the settings of a server that is started."""
     return McpServer(command=sys.executable, args=(str(SCRIPT), str(folder)), **settings)
 
 
 def raw_server(folder: Path) -> McpServer:
-    """Return the settings of the server that misbehaves."""
     folder.mkdir(exist_ok=True)
     return McpServer(command=sys.executable, args=(str(RAW), str(folder)), timeout=20)
 
@@ -67,12 +63,10 @@ def http_process(
 
 
 async def port_of(folder: Path) -> int:
-    """Wait for a server's port."""
     return int(await until(lambda: (folder / "port").exists() and (folder / "port").read_text()))
 
 
 def calls_of(folder: Path) -> list[str]:
-    """Return the calls that reached a server."""
     path = folder / "calls.txt"
     return path.read_text().splitlines() if path.exists() else []
 
@@ -86,7 +80,6 @@ def obeying(request: ModelRequest) -> ModelReply:
 
 
 def offered(host: Host) -> list[str]:
-    """Return the MCP tools of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
     return [one.name for one in model.requests_for()[-1].tools if one.name.startswith("mcp_")]
@@ -107,7 +100,6 @@ async def ask(host: Host, text: str) -> str:
 
 
 async def link_of(host: Host, server: str = "files") -> str:
-    """Begin a login in a browser; return its link."""
     told = await ask(host, f"/mcp login {server}")
     found = re.search(r"<(http\S+)>", told)
     assert found is not None, told
@@ -122,14 +114,12 @@ async def browsed(link: str) -> str:
 
 
 async def connected(host: Host, name: str | None = None) -> None:
-    """Wait until a server is there, or all are."""
     assert host.mcp is not None
     found = [one for key, one in host.mcp.connections.items() if name in (None, key)]
     await until(lambda: all(one.connected for one in found))
 
 
 async def gone(host: Host, name: str = "files") -> None:
-    """Wait until a server is not there."""
     assert host.mcp is not None
     connection = host.mcp.connections[name]
     await until(lambda: not connection.connected)

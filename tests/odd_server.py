@@ -17,13 +17,7 @@ Answer = bytes | Callable[[Send], Awaitable[None]]
 
 @dataclass
 class OddServer:
-    """The server.
-
-    Attributes:
-        port: Where it listens, on 127.0.0.1.
-        answers: What it sends for each path: bytes, or a function that sends them.
-        requests: The heads of the requests that arrived.
-    """
+    """The server."""
 
     port: int
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -85,5 +79,4 @@ def packed(data: bytes) -> bytes:
 
 
 async def known_as_local(_: str) -> list[str]:
-    """Resolve every name to loopback."""
     return ["127.0.0.1"]

@@ -13,7 +13,6 @@ _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def archive(parts: dict[str, str]) -> bytes:
-    """Return a zip archive of these parts."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as file:
         for name, text in parts.items():
@@ -120,7 +119,6 @@ EPUB = archive(
 
 
 def pdf(*pages: str) -> bytes:
-    """Return a PDF with these pages, uncompressed."""
     kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<</Type/Catalog/Pages 2 0 R>>",

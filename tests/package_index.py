@@ -22,12 +22,7 @@ _METADATA = ".metadata"
 
 @contextmanager
 def serving(folder: Path, *, only_html: bool = False) -> Iterator[str]:
-    """Serve a folder of wheels and sdists; yield the index's address. What is added to it later is served, too.
-
-    Args:
-        folder: The folder.
-        only_html: Give no pages in JSON, as an index of the first standard.
-    """
+    """Serve a folder of wheels and sdists; yield the index's address. What is added to it later is served, too."""
     handler = partial(_Handler, folder, only_html=only_html)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -48,7 +43,6 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        """Answer."""
         page = re.fullmatch(r"/simple/(?:([a-z0-9-]+)/)?", self.path)
         path = self._folder / self.path.removeprefix("/files/").removesuffix(_METADATA)
         if page is None and path in self._files():

@@ -1,8 +1,4 @@
-"""Processes of tapebot that start at once: they are forks of one that has imported everything.
-
-Each is a process of its own, with its own environment, folder and standard streams, and can be killed as any
-other. What a start from nothing does is for tests that run ``python -m bot`` themselves.
-"""
+"""Processes of tapebot that start at once: they are forks of one that has imported everything."""
 
 from __future__ import annotations
 
@@ -37,15 +33,25 @@ _hosts: list[subprocess.Popen[bytes]] = []
 Stream = int | IO[bytes] | None
 
 
-class Pipe(anyio.abc.ByteStream):
-    """This side of one of a program's standard streams."""
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return all that a program has which lives in a folder, its site apart: many run at once."""
+    return {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "TAPEBOT_HOME": str(folder / "home"),
+        "TAPEBOT_WEB_LISTEN": "off",
+        **variables,
+    }
 
+
+class Pipe(anyio.abc.ByteStream):
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         end.setblocking(False)
 
     async def receive(self, max_bytes: int = 65_536) -> bytes:
-        """Return what was written; see ``ByteReceiveStream``."""
         while True:
             await anyio.lowlevel.checkpoint_if_cancelled()
             try:
@@ -60,7 +66,6 @@ class Pipe(anyio.abc.ByteStream):
                 return chunk
 
     async def send(self, item: bytes) -> None:
-        """Write; see ``ByteSendStream``."""
         left = memoryview(item)
         while left:
             try:
@@ -71,18 +76,14 @@ class Pipe(anyio.abc.ByteStream):
                 raise anyio.BrokenResourceError from error
 
     async def send_eof(self) -> None:
-        """Write no more."""
         with suppress(OSError):
             self._end.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
-        """Close it."""
         self._end.close()
 
 
 class Forked(anyio.abc.Process):
-    """A running program."""
-
     def __init__(self, told: socket.socket, pid: int, pipes: list[Pipe | None]) -> None:
         self._told = told
         self._pid = pid
@@ -93,27 +94,22 @@ class Forked(anyio.abc.Process):
 
     @property
     def pid(self) -> int:
-        """Its id."""
         return self._pid
 
     @property
     def stdin(self) -> Pipe | None:
-        """What it reads."""
         return self._pipes[0]
 
     @property
     def stdout(self) -> Pipe | None:
-        """What it writes."""
         return self._pipes[1]
 
     @property
     def stderr(self) -> Pipe | None:
-        """What it complains of."""
         return self._pipes[2]
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code, once it has ended."""
         if self._code is None:
             with suppress(BlockingIOError):
                 line = self._told.recv(64)
@@ -123,28 +119,23 @@ class Forked(anyio.abc.Process):
         return self._code
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit code."""
         async with self._ending:
             while (code := self.returncode) is None:
                 await anyio.wait_readable(self._told)
         return code
 
     def send_signal(self, signal: int) -> None:
-        """Send a signal, unless it has ended."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal)
 
     def terminate(self) -> None:
-        """Ask it to end."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
         self.send_signal(signal.SIGKILL)
 
     async def aclose(self) -> None:
-        """Wait for its end, and close what leads to it."""
         for pipe in self._pipes:
             if pipe is not None:
                 await pipe.aclose()
@@ -166,16 +157,6 @@ async def open_program(
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.STDOUT,
 ) -> Forked:
-    """Start a program; see ``anyio.open_process``.
-
-    Args:
-        arguments: Of the interpreter, such as ``["-m", "bot"]``.
-        environment: All that it has.
-        cwd: Its folder; ours where none is given.
-        stdin: Its input: a file, or one of the constants of ``subprocess``.
-        stdout: Its output, likewise.
-        stderr: What it complains of, likewise; None is ours.
-    """
     told, pid, ends = await anyio.to_thread.run_sync(
         _start, arguments, environment, cwd, (stdin, stdout, stderr)
     )
@@ -190,15 +171,7 @@ def run_program(
     given: str = "",
     timeout: float = 60.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; see ``subprocess.run``. What it reads and writes are a few lines.
-
-    Args:
-        arguments: Of the interpreter.
-        environment: All that it has.
-        cwd: Its folder; ours where none is given.
-        given: All of its input.
-        timeout: Seconds until it is killed, and an error raised.
-    """
+    """Run a program to its end; see ``subprocess.run``. What it reads and writes are a few lines."""
     streams = (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
     told, pid, ends = _start(arguments, environment, cwd, streams)
     with ExitStack() as stack:

@@ -42,7 +42,6 @@ _LOOKS_UP = 2.0
 
 
 def load() -> None:
-    """Import what a running tapebot needs."""
     warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
     from bot.llm import litellm_library as library
 
@@ -96,7 +95,6 @@ def keep(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def become(order: dict[str, Any]) -> None:
-    """Run a program as the interpreter would."""
     os.setsid()
     os.chdir(order["cwd"])
     os.environ.clear()
@@ -117,7 +115,6 @@ def become(order: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Serve until the socket's file is gone."""
     path = Path(sys.argv[1])
     load()
     order = None

@@ -27,14 +27,12 @@ _AUTHOR = {
 
 
 def skill_text(name: str, description: str = "Does it.", body: str = "Do it.", **more: str) -> str:
-    """Return a SKILL.md."""
     fields = {"name": name, "description": description, **more}
     header = "\n".join(f"{key.replace('_', '-')}: {value}" for key, value in fields.items())
     return f"---\n{header}\n---\n{body}\n"
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write files below a folder."""
     for path, content in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +41,6 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder."""
     done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -66,7 +63,6 @@ def commit(folder: Path, files: Mapping[str, str | bytes] | None = None) -> str:
 
 
 def digest_in(text: str) -> str:
-    """Return the first digest that a reply shows."""
     found = re.search(r"digest `([0-9a-f]{12})`", text)
     assert found is not None, text
     return found[1]
@@ -81,14 +77,12 @@ def obeying(request: ModelRequest) -> ModelReply:
 
 
 def prompt_of(host: Host) -> str:
-    """Return the system prompt of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
     return str(model.requests_for()[-1].messages[0]["content"])
 
 
 def tools_of(host: Host) -> list[str]:
-    """Return the tools of the last request."""
     model = host.services.agent.model
     assert isinstance(model, ScriptedModel)
     return [one.name for one in model.requests_for()[-1].tools]
@@ -100,12 +94,10 @@ async def said(host: Host, text: str, **how: Any) -> str:
 
 
 async def added(host: Host, source: object, *more: str) -> str:
-    """Fetch a skill; return its digest."""
     return digest_in(await host.channel.ask(" ".join(["/skills add", str(source), *more])))
 
 
 async def allowed(host: Host, name: str, source: object, *how: str) -> str:
-    """Fetch a skill and allow it; return its digest."""
     digest = await added(host, source)
     told = await host.channel.ask(" ".join([f"/skills allow {name} {digest}", *how]))
     assert f"`{digest}` allowed" in told

@@ -14,7 +14,6 @@ BUSY_PROCESSES = 2
 
 
 def main(runs: int, paths: list[str]) -> int:
-    """Run it so many times; return how many failed."""
     busy = [subprocess.Popen(BUSY) for _ in range(BUSY_PROCESSES)]
     failed = 0
     try:

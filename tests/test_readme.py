@@ -28,6 +28,7 @@ def shown_lines(svg):
     return [DATE.sub("DATE", line) for line in lines if line]
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_chat_is_what_the_program_prints(tmp_path):
     """Where the program is meant to print something else, ``make pictures`` makes the pictures again."""
     printed = [DATE.sub("DATE", line.rstrip()) for line in conversation(tmp_path)]

@@ -25,15 +25,7 @@ EVE = WebUser("telegram.13", "Eve", "member")
 
 
 class ChatSite:
-    """A site with nothing but the chat. Whoever names themselves as the bearer of their id is logged in.
-
-    Attributes:
-        transcript: What was said.
-        blobs: Kept files by digest.
-        people: Who may log in, by id.
-        url: Where it is, while it is served.
-        desk: The channel's.
-    """
+    """A site with nothing but the chat. Whoever names themselves as the bearer of their id is logged in."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -66,20 +58,7 @@ class ChatSite:
 
 @dataclass
 class Page:
-    """An open page: it keeps what it is shown, says again what was not accepted, and comes back.
-
-    Attributes:
-        rows: Lines by id, in the order in which they came first.
-        partial: An answer so far.
-        activity: What the bot does.
-        refused: What was told of messages that were not taken.
-        unsent: Frames that are neither accepted nor refused.
-        position: The greatest seen.
-        mark: That which the lines came with.
-        codes: With which connections were closed.
-        frames: Every frame, in order.
-        files: Names and answers of files that were fetched, by address.
-    """
+    """An open page: it keeps what it is shown, says again what was not accepted, and comes back."""
 
     site: ChatSite
     visitor: str = ADA.id
@@ -111,17 +90,14 @@ class Page:
         return [*said, *([self.partial["html"]] if self.partial else [])]
 
     def said(self, author: str) -> list[str]:
-        """Return the texts of one kind of author, in order."""
         return [row["text"] for row in self.rows.values() if row["author"] == author]
 
     async def say(self, text: str, *, files: tuple[str, ...] = (), message: str = "") -> str:
-        """Send a message; return its id at once."""
         return await self.send(
             {"type": "say", "id": message or str(uuid4()), "text": text, "files": list(files)}
         )
 
     async def press(self, row: Mapping[str, Any], label: str) -> str:
-        """Press a button below an answer."""
         command = next(one["command"] for one in row["buttons"] if one["label"] == label)
         return await self.send(
             {"type": "press", "id": str(uuid4()), "command": command, "message": row["id"]}
@@ -134,7 +110,6 @@ class Page:
         return frame["id"]
 
     async def raw(self, data: str | bytes) -> None:
-        """Send something, if there is a connection."""
         if self._socket is not None:
             with suppress(ConnectionClosed):
                 await self._socket.send(data)
@@ -146,7 +121,6 @@ class Page:
                 await self._changed.wait()
 
     async def run(self) -> None:
-        """Be open until cancelled."""
         while True:
             if self.site.url is None:
                 await anyio.sleep(0.01)  # a server that is gone has no event
@@ -191,7 +165,6 @@ class Page:
                     self.files[file["url"]] = (file["name"], await self.fetch(file["url"]))
 
     async def fetch(self, path: str) -> httpx.Response:
-        """Fetch something from the site as whoever the page is."""
         headers = {"Authorization": f"Bearer {self.visitor}", **self.headers}
         async with httpx.AsyncClient(
             base_url=str(self.site.url), headers=headers, timeout=60
@@ -231,7 +204,6 @@ class Page:
 async def opened(
     site: ChatSite, visitor: str = ADA.id, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Page]:
-    """Keep a page open within the block."""
     page = Page(site, visitor, headers or {})
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(page.run)

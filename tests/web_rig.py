@@ -62,21 +62,6 @@ class RigModel(OfflineModel):
 
 @dataclass(slots=True)
 class Rig:
-    """A site, and the program behind it.
-
-    Attributes:
-        app: The site's application.
-        web: What its routes are given.
-        store: Holds the tapes that it shows.
-        host: The program below; see ``session_host``.
-        model: Answers in ``talk``.
-        url: Where ``served`` serves it.
-        client: A browser of the owner ``local``, Ada.
-        member: One of the member ``telegram.8``, Ben.
-        stranger: Nobody's.
-        cookie: The owner's, as Playwright's ``add_cookies`` takes it.
-    """
-
     app: FastAPI
     web: WebContext
     store: TapeStore
@@ -91,7 +76,6 @@ class Rig:
     _channels: dict[str, FakeChannel] = field(default_factory=dict)
 
     def channel(self, name: str) -> FakeChannel:
-        """Return the running channel of this name."""
         if name not in self._channels:
             running = self.host.channel
             self._channels[name] = running if name == "fake" else self.host.add_channel(name)
@@ -105,15 +89,7 @@ class Rig:
         private: bool = True,
         role: Any = "owner",
     ) -> list[str]:
-        """Say these things in a session, one after the other; return the answers.
-
-        Args:
-            session: Such as ``fake:1`` or ``telegram:42``.
-            said: Messages and commands; ``(message, answer)`` where the model is to answer so.
-            sender: Who says them.
-            private: Whether only they and the bot are there.
-            role: What they may do.
-        """
+        """Say these things in a session, one after the other; return the answers."""
         place = Address.parse(session)
         channel = self.channel(place.channel)
         answers = []
@@ -134,22 +110,13 @@ class Rig:
         return answers
 
     async def get(self, path: str, **params: Any) -> Any:
-        """Return what the API answers an owner; the path is that below ``/api/v1``.
-
-        Raises:
-            AssertionError: It is refused.
-        """
+        """Return what the API answers an owner; the path is that below ``/api/v1``."""
         given = {key.rstrip("_"): value for key, value in params.items() if value is not None}
         answer = await self.client.get(f"/api/v1{path}", params=given)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def page(self, path: str, **params: Any) -> str:
-        """Return a page's HTML as an owner is shown it.
-
-        Raises:
-            AssertionError: It is refused.
-        """
         headers = {"Accept": "text/html"}
         given = {key.rstrip("_"): value for key, value in params.items() if value is not None}
         answer = await self.client.get(path, params=given, headers=headers)
@@ -230,15 +197,7 @@ async def open_web(
     mcp: Mapping[str, McpServer] | None = None,
     memory: bool = False,
 ) -> AsyncIterator[Rig]:
-    """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages.
-
-    Args:
-        store: Shown in place of the program's own tapes; ``talk`` writes to the program's.
-        folder: Holds everything; by default one that is gone afterwards.
-        bounds: The program's.
-        mcp: Its MCP servers; there is no ``/login`` with them.
-        memory: Whether the site serves memory to programs.
-    """
+    """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages."""
     async with AsyncExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="web-rig-")))
         model = RigModel()

@@ -32,13 +32,7 @@ def requirements(names: Iterable[str]) -> set[str]:
 
 
 def write_index(folder: Path, wheels: Iterable[Path], *, extra: Iterable[str] = ()) -> None:
-    """Fill a folder with wheels of this tree, and with those of all that they need without extras.
-
-    Args:
-        folder: The folder.
-        wheels: The wheels of this tree.
-        extra: Other packages that are installed here.
-    """
+    """Fill a folder with wheels of this tree, and with those of all that they need without extras."""
     folder.mkdir(parents=True, exist_ok=True)
     for wheel in wheels:
         shutil.copy(wheel, folder)

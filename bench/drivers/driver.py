@@ -43,13 +43,7 @@ class Assistant(Protocol):
     """An assistant that runs."""
 
     async def say(self, chat: str, text: str, accepted: Callable[[], None]) -> None:
-        """Say something; return once it is answered.
-
-        Args:
-            chat: Where.
-            text: What.
-            accepted: Called once the assistant has said that it has the message, where it does.
-        """
+        """Say something, and return once it is answered; call ``accepted`` where the assistant says that it has it."""
 
     async def finish(self) -> None:
         """Wait until nothing is left to do for what was answered."""
@@ -66,13 +60,7 @@ class Driver(Protocol):
 
 
 class Arguments(NamedTuple):
-    """What a driver is started with.
-
-    Attributes:
-        home: The assistant's folder.
-        address: Of the model server.
-        wide: Whether all messages of a conversation shall stay in view.
-    """
+    """What a driver is started with; ``wide`` keeps all messages of a conversation in view."""
 
     home: Path
     address: str
@@ -83,12 +71,7 @@ def main(
     make: Callable[[Arguments], Driver],
     run: Callable[..., None] = lambda serve: asyncio.run(serve()),
 ) -> None:
-    """Run a driver until its input ends.
-
-    Args:
-        make: Makes it.
-        run: Runs a function in an event loop, as the assistant itself begins one.
-    """
+    """Run a driver until its input ends, in an event loop as the assistant itself begins one."""
     home, address, bounds = sys.argv[1:4]
     driver = make(Arguments(Path(home), address, bounds == "wide"))
     # What the assistant prints must not come between the lines.

@@ -48,7 +48,7 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9_-]")
-UNANSWERED = "(not answered yet)"
+UNANSWERED = "(not answered)"
 """Stands for an answer between a result and a message that joined the turn."""
 
 _BEFORE_TAIL = "\n\n"

@@ -332,7 +332,8 @@ class ToolCallRunner:
             )
             made[-1] = _with_links(_with_question(made[-1], outcome), outcome)
             if status == "ok":
-                made[-1] = made[-1].with_meta(**{APPROVED: [call.tool, call.arguments]})
+                sent = [call.tool, call.arguments, list(call.asked_by), list(call.answers)]
+                made[-1] = made[-1].with_meta(**{APPROVED: sent})
             await session.tape.append_many([*outcome.extra_entries, *made])
             if session.agent.approvals is not None:
                 await session.agent.approvals.close(call.number)

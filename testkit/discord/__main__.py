@@ -5,14 +5,4 @@ import anyio
 from testkit.discord.server import DiscordServer
 from testkit.process import serve
 
-server = DiscordServer()
-anyio.run(
-    serve,
-    server,
-    lambda: {
-        "url": server.url,
-        "api_url": server.api_url,
-        "gateway_url": server.gateway_url,
-        "token": server.token,
-    },
-)
+anyio.run(serve, DiscordServer(), "url", "api_url", "gateway_url", "token")

@@ -1,15 +1,17 @@
 """The gateway of the Discord test server: sessions over WebSockets, version 10, JSON.
 
 A session outlives its connection: events are kept and replayed when a client resumes it. A client
-that closes with 1000 or 1001, or identifies again, ends its session. See
-https://discord.com/developers/docs/events/gateway.
+that closes with 1000 or 1001, or identifies again, ends its session.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import secrets
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +19,6 @@ from typing import Any
 import anyio
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from testkit.discord.gateway_socket import GatewaySocket
 from testkit.discord.serialization import application_flags, guild_json, member_json, user_json
 from testkit.discord.world import DiscordWorld, Guild
 
@@ -41,24 +42,80 @@ def shard_receives_guild(guild_id: int | None, shard: Shard) -> bool:
     return number == (0 if guild_id is None else (guild_id >> 22) % count)
 
 
-def shard_receives_event(event: Any, shard: Shard) -> bool:
-    """Return whether a shard receives an event, by its ``guild_id``."""
-    guild = event.get("guild_id")
-    return shard_receives_guild(None if guild is None else int(guild), shard)
-
-
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
-GUILD_MESSAGES, GUILD_REACTIONS = 1 << 9, 1 << 10
-DIRECT_MESSAGES, DIRECT_REACTIONS = 1 << 12, 1 << 13
+GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 9, 1 << 12
 MESSAGE_CONTENT = 1 << 15
 """Intents."""
 PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
 """Intents that must be enabled in the application's portal."""
 
-_DISPATCH, _HEARTBEAT, _IDENTIFY, _PRESENCE, _VOICE = 0, 1, 2, 3, 4
-_RESUME, _RECONNECT, _MEMBERS, _INVALID, _HELLO, _ACK = 6, 7, 8, 9, 10, 11
+_DISPATCH, _RECONNECT, _INVALID, _HELLO, _ACK = 0, 7, 9, 10, 11
 _UNKNOWN_OP, _DECODE, _NOT_AUTHENTICATED, _WRONG_TOKEN = 4001, 4002, 4003, 4004
 _ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 4007, 4010, 4014
+
+
+Encoder = Callable[[bytes], bytes]
+
+
+class GatewaySocket:
+    """The sending side of a WebSocket; a task of its own sends the queued frames in order."""
+
+    def __init__(self, socket: web.WebSocketResponse, request: web.Request, compress: str) -> None:
+        self.closed_here = False
+        self.gone = False
+        self._socket = socket
+        self._request = request
+        self._encode = _encoder(compress)
+        self._outbox, self._inbox = anyio.create_memory_object_stream[dict[str, Any] | int](
+            math.inf
+        )
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Queue a frame; frames for a closed connection are dropped, as on a network."""
+        if not (self.closed_here or self.gone):
+            self._outbox.send_nowait(frame)
+
+    def close(self, code: int | None) -> None:
+        """Close with a code after the queued frames; None breaks the connection at once."""
+        if self.closed_here or self.gone:
+            return
+        if code is not None:
+            self._outbox.send_nowait(code)
+        elif self._request.transport is not None:
+            self._request.transport.abort()
+        self.closed_here = True
+
+    async def run(self) -> None:
+        """Send queued frames until the connection is closed."""
+        try:
+            with self._inbox, self._outbox:
+                async for item in self._inbox:
+                    if isinstance(item, int):
+                        await self._socket.close(code=item)
+                        return
+                    await self._send(json.dumps(item).encode())
+        except ConnectionError:
+            return  # the client disconnected: the reader ends, and the session keeps its events
+        finally:
+            self.gone = True
+
+    async def _send(self, data: bytes) -> None:
+        if self._encode is None:
+            await self._socket.send_str(data.decode())
+        else:
+            await self._socket.send_bytes(self._encode(data))
+
+
+def _encoder(compress: str) -> Encoder | None:
+    if compress == "zlib-stream":
+        deflate = zlib.compressobj()
+        return lambda data: deflate.compress(data) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    if compress == "zstd-stream":
+        # Clients request it only where it is there, and they run on the same machine.
+        zstd: Any = importlib.import_module("compression.zstd")  # of Python 3.14
+        stream = zstd.ZstdCompressor()
+        return lambda data: bytes(stream.compress(data, stream.FLUSH_BLOCK))
+    return None
 
 
 @dataclass(slots=True)
@@ -97,30 +154,23 @@ class Gateway:
 
     @property
     def connected(self) -> int:
-        """Number of sessions that have a connection."""
         return sum(session.link is not None for session in self.sessions.values())
 
     def dispatch(
-        self,
-        event: str,
-        data: Any,
-        *,
-        intent: int = 0,
-        bare: Any = None,
-        content: bool = True,
-        everywhere: bool = False,
+        self, event: str, data: Any, *, intent: int = 0, bare: Any = None, everywhere: bool = False
     ) -> None:
-        """Send an event to every session of the guild's shard with the right intents."""
+        """Send an event to the shard's sessions with the intent; ``bare`` if they lack content's."""
+        guild = None if everywhere else data.get("guild_id")
+        number = None if guild is None else int(guild)
         for session in self.sessions.values():
             if intent and not session.intents & intent:
                 continue
-            if not everywhere and not shard_receives_event(data, session.shard):
+            if not everywhere and not shard_receives_guild(number, session.shard):
                 continue
-            whole = content or bare is None or session.intents & MESSAGE_CONTENT
+            whole = bare is None or session.intents & MESSAGE_CONTENT
             session.push(event, data if whole else bare)
 
     def tell_joined(self, guild: Guild) -> None:
-        """Send GUILD_CREATE to the sessions of the guild's shard."""
         for session in self.sessions.values():
             if session.intents & GUILDS and shard_receives_guild(guild.id, session.shard):
                 self._tell_guild(session, guild, joined=True)
@@ -136,7 +186,6 @@ class Gateway:
             link.send({"op": _RECONNECT, "d": None})
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Serve one connection until it ends."""
         self._note("connect", request.path)
         if self.refusals > 0 or time.monotonic() < self.refused_until:
             self.refusals = max(0, self.refusals - 1)
@@ -263,10 +312,7 @@ class Gateway:
             return
         session.link = None
         if code in {WSCloseCode.OK, WSCloseCode.GOING_AWAY} and not link.closed_here:
-            self._forget(session)
-
-    def _forget(self, session: GatewaySession) -> None:
-        self.sessions.pop(session.id, None)
+            del self.sessions[session.id]
 
     def _note(self, what: str, subject: object = "") -> None:
         self.world.records.note(self.world.records.gateway, what, subject)

@@ -1,7 +1,4 @@
-"""Interactions of the Discord test server: send them to the bot, and serve its responses.
-
-See https://discord.com/developers/docs/interactions/receiving-and-responding.
-"""
+"""Interactions of the Discord test server: send them to the bot, and serve its responses."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ from testkit.discord.world import ChannelState
 
 COMMAND, COMPONENT, AUTOCOMPLETE = 2, 3, 4
 """Interaction types."""
-_MESSAGE, _DEFER, _DEFER_UPDATE, _UPDATE, _CHOICES, _MODAL = 4, 5, 6, 7, 8, 9
 _WEBHOOK = "/webhooks/{application}/{token}"
 
 
@@ -39,15 +35,14 @@ class InteractionServer:
 
     def register(self, router: web.UrlDispatcher) -> None:
         """Register the routes; they are authorised by the interaction's token."""
-        callback = "/interactions/{interaction}/{token}/callback"
-        self.door.route(router, "POST", callback, self._callback, public=True)
         one = _WEBHOOK + "/messages/{message}"
-        for method, path, do in (
+        routes = (
+            ("POST", "/interactions/{interaction}/{token}/callback", self._callback),
             ("POST", _WEBHOOK, self._follow_up),
             ("PATCH", one, self._patch),
             ("DELETE", one, self._delete),
-        ):
-            self.door.route(router, method, path, do, public=True)
+        )
+        self.door.serve(router, routes, public=True)
 
     def send(
         self,
@@ -59,12 +54,10 @@ class InteractionServer:
         *,
         message: DiscordMessage | None = None,
     ) -> InteractionRecord:
-        """Send INTERACTION_CREATE."""
-        known = self.world.records.interactions
         number = self.world.ids.next()
         made = InteractionRecord(number, secrets.token_urlsafe(48), kind, channel.id, user, name)
         made.message_id = message.id if message else None
-        known[number] = made
+        self.world.records.interactions[number] = made
         who = self.world.users[user]
         shape: dict[str, Any] = {
             "id": str(number),
@@ -85,8 +78,7 @@ class InteractionServer:
         if channel.guild_id is None:
             shape["user"] = user_json(who)
         else:
-            member = member_json(who)
-            shape["member"] = member | {"permissions": str(ALL_PERMISSIONS)}
+            shape["member"] = member_json(who) | {"permissions": str(ALL_PERMISSIONS)}
             guild = str(channel.guild_id)
             shape |= {"guild_id": guild, "guild_locale": "en-US"}
             shape["guild"] = {"id": guild, "locale": "en-US", "features": []}
@@ -96,21 +88,17 @@ class InteractionServer:
         self.world.records.touch()
         return made
 
-    def _known(self, call: RestRequest) -> InteractionRecord:
-        token = call.text("token")
-        for each in self.world.records.interactions.values():
-            if each.token == token:
-                return each
-        raise DiscordApiError(404, 10015, "Unknown Webhook")
-
     def _alive(self, call: RestRequest) -> InteractionRecord:
-        interaction = self._known(call)
-        if time.monotonic() - interaction.created > self.hub.interaction_life:
-            interaction.refused.append(50027)
-            raise DiscordApiError(401, 50027, "Invalid Webhook Token")
-        if interaction.acknowledged is None:
+        every = self.world.records.interactions.values()
+        known = next((each for each in every if each.token == call.text("token")), None)
+        if known is None:
             raise DiscordApiError(404, 10015, "Unknown Webhook")
-        return interaction
+        if time.monotonic() - known.created > self.hub.interaction_life:
+            known.refused.append(50027)
+            raise DiscordApiError(401, 50027, "Invalid Webhook Token")
+        if known.acknowledged is None:
+            raise DiscordApiError(404, 10015, "Unknown Webhook")
+        return known
 
     async def _callback(self, call: RestRequest) -> Any:
         known = self.world.records.interactions.get(call.number("interaction"))
@@ -136,11 +124,12 @@ class InteractionServer:
     ) -> DiscordMessage | None:
         on_message = self.world.records.messages.get(known.message_id or 0)
         match kind:
-            case 4:
-                draft.check()
-                return self._respond(known, draft, 0)
-            case 5:
-                return self._respond(known, draft, LOADING)
+            case 4 | 5:
+                if kind == 4:
+                    draft.check()
+                message = self._write(known, draft, LOADING if kind == 5 else 0)
+                known.response_id = message.id
+                return message
             case 6 if on_message is not None:
                 known.response_id = on_message.id
                 return on_message
@@ -161,14 +150,6 @@ class InteractionServer:
             case _:
                 raise DiscordApiError(400, 50035, "Invalid Form Body", {"type": {"_errors": []}})
 
-    def _respond(
-        self, known: InteractionRecord, draft: MessagePayload, flags: int
-    ) -> DiscordMessage:
-        message = self._write(known, draft, flags)
-        known.response_id = message.id
-        self.hub.announce("MESSAGE_CREATE", message)
-        return message
-
     def _write(self, known: InteractionRecord, draft: MessagePayload, flags: int) -> DiscordMessage:
         channel = self.world.channels[known.channel_id]
         more: dict[str, Any] = {"interaction_id": known.id}
@@ -176,6 +157,7 @@ class InteractionServer:
             more["kind"] = SLASH_ANSWER
         message = write(self.world, channel, self.world.bot.id, draft, **more)
         message.flags |= flags
+        self.hub.announce("MESSAGE_CREATE", message)
         return message
 
     def _resource(self, known: InteractionRecord, kind: int, shown: DiscordMessage | None) -> Any:
@@ -221,5 +203,4 @@ class InteractionServer:
             return self.hub.json(response)
         message = self._write(known, draft, 0)
         known.followups.append(message.id)
-        self.hub.announce("MESSAGE_CREATE", message)
         return self.hub.json(message)

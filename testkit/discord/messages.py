@@ -1,7 +1,4 @@
-"""Validate message payloads like Discord's API, and apply them to messages.
-
-The codes are those of https://discord.com/developers/docs/topics/opcodes-and-status-codes.
-"""
+"""Validate message payloads like Discord's API, with its codes, and apply them to messages."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload, MessageRevision
+from testkit.discord.records import LOADING, DiscordMessage, DiscordUpload
 from testkit.discord.validation import fault_in_components
 from testkit.discord.world import READ_MESSAGE_HISTORY, SEND_MESSAGES, ChannelState, DiscordWorld
 
@@ -32,7 +29,6 @@ class DiscordApiError(Exception):
         self.status, self.code, self.errors = status, code, errors
 
     def to_json(self) -> dict[str, Any]:
-        """Return Discord's error object."""
         shape = {"message": str(self), "code": self.code}
         return shape if self.errors is None else shape | {"errors": self.errors}
 
@@ -52,7 +48,6 @@ class MessagePayload:
     uploads: tuple[DiscordUpload, ...] = ()
 
     def check(self, standing: DiscordMessage | None = None) -> None:
-        """Check the text, the nonce and the files."""
         content = self.body.get("content")
         if content is not None and not isinstance(content, str):
             raise invalid("content", "STRING_TYPE_CONVERT", f'Could not convert "{content}"')
@@ -124,7 +119,6 @@ def write(
     for name, value in more.items():
         setattr(message, name, value)
     _ping(world, message, target)
-    message.shown.append(MessageRevision(message.content, message.components, message.created))
     world.records.messages[message.id] = message
     world.records.touch()
     return message
@@ -135,10 +129,8 @@ def rewrite(world: DiscordWorld, message: DiscordMessage, draft: MessagePayload)
     body = draft.body
     if "content" in body:
         message.content = (body["content"] or "").strip()
-    if "embeds" in body:
-        message.embeds = tuple(body["embeds"] or ())
-    if "components" in body:
-        message.components = tuple(body["components"] or ())
+    for name in {"embeds", "components"} & body.keys():
+        setattr(message, name, tuple(body[name] or ()))
     if "allowed_mentions" in body:
         message.allowed_mentions = body["allowed_mentions"]
     kept = {str(each.get("id")) for each in body.get("attachments") or ()}
@@ -148,7 +140,7 @@ def rewrite(world: DiscordWorld, message: DiscordMessage, draft: MessagePayload)
     message.flags &= ~LOADING
     message.edited = time.monotonic()
     _ping(world, message, world.records.messages.get(message.reference or 0))
-    message.shown.append(MessageRevision(message.content, message.components, message.edited))
+    message.edits.append(message.content)
     world.records.touch()
 
 

@@ -1,15 +1,12 @@
-"""Records of the Discord test server: messages, REST calls, interactions and gateway events.
-
-Times are seconds of the monotonic clock. Ids are Discord's snowflakes as integers.
-"""
+"""Records of the Discord test server; times are of the machine's monotonic clock, ids are integers."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
+from testkit.loopback import Signal
 
 EPHEMERAL = 1 << 6
 """Flag of a message that only one user sees."""
@@ -26,15 +23,6 @@ class DiscordUpload:
     mime: str = "application/octet-stream"
     seconds: float | None = None
     id: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRevision:
-    """The content of a message from a point in time on."""
-
-    content: str
-    components: tuple[Any, ...]
-    at: float
 
 
 @dataclass(slots=True)
@@ -60,23 +48,17 @@ class DiscordMessage:
     created: float = field(default_factory=time.monotonic)
     edited: float | None = None
     deleted: float | None = None
-    shown: list[MessageRevision] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ephemeral(self) -> bool:
-        """Whether only one user sees it."""
         return bool(self.flags & EPHEMERAL)
 
     @property
     def loading(self) -> bool:
         """Whether it is a deferred response without content yet."""
         return bool(self.flags & LOADING)
-
-    @property
-    def edits(self) -> list[MessageRevision]:
-        """The revisions after the first."""
-        return self.shown[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +69,6 @@ class RestCall:
     path: str
     status: int
     at: float
-    took: float
-    code: int = 0
-    body: Any = None
 
 
 @dataclass(slots=True)
@@ -118,7 +97,6 @@ class RecordedEvent:
 
     what: str
     subject: str
-    at: float
 
 
 @dataclass(slots=True)
@@ -132,45 +110,27 @@ class DiscordRecords:
     gateway: list[RecordedEvent] = field(default_factory=list)
     downloads: list[RecordedEvent] = field(default_factory=list)
     commands: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    _changed: anyio.Event = field(default_factory=anyio.Event)
+    _changed: Signal = field(default_factory=Signal)
 
     def touch(self) -> None:
-        """Wake the tasks that wait for a change."""
         self._changed.set()
-        self._changed = anyio.Event()
 
     async def changed(self) -> None:
-        """Wait for the next change."""
         await self._changed.wait()
 
     def note(self, where: list[RecordedEvent], what: str, subject: object = "") -> None:
-        """Append an event to one of the lists."""
-        where.append(RecordedEvent(what, str(subject), time.monotonic()))
+        where.append(RecordedEvent(what, str(subject)))
         self.touch()
 
     def messages_in(self, channel: int, *, author: int | None = None) -> list[DiscordMessage]:
-        """Return a channel's existing messages, oldest first; ephemeral ones too."""
-        return [
-            message
-            for message in self.messages.values()
-            if message.channel_id == channel
-            and message.deleted is None
-            and author in {None, message.author_id}
-        ]
+        there = [one for one in self.messages.values() if one.channel_id == channel]
+        return [one for one in there if one.deleted is None and author in {None, one.author_id}]
 
     def texts(self, channel: int, *, author: int | None = None) -> list[str]:
-        """Return the texts of a channel's existing messages, oldest first."""
         return [message.content for message in self.messages_in(channel, author=author)]
 
     def requests(self, method: str, ending: str = "") -> list[RestCall]:
-        """Return the calls with a method whose path ends with ``ending``."""
         return [c for c in self.calls if c.method == method and c.path.endswith(ending)]
 
     def count_gateway_events(self, what: str) -> int:
-        """Count the gateway events of one kind."""
         return sum(note.what == what for note in self.gateway)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all records by name."""
-        public = (each.name for each in fields(self) if not each.name.startswith("_"))
-        return {name: getattr(self, name) for name in public}

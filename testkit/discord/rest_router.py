@@ -1,28 +1,25 @@
-"""Routing for the Discord test server's REST API.
-
-Every call is recorded, authorised, counted against rate limits, and subject to injected faults. See
-https://discord.com/developers/docs/reference.
-"""
+"""Routing for the Discord test server's REST API: each call is authorised, recorded, and may meet a fault."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from testkit.discord.backend import DiscordBackend
+from testkit.discord.faults import json_answer
 from testkit.discord.messages import DiscordApiError, MessagePayload
-from testkit.discord.rate_limits import RestFault, json_answer
 from testkit.discord.records import DiscordUpload, RestCall
-from testkit.endless import endless
+from testkit.loopback import endless, hang_up
 
 API = "/api/v10"
 
-Answer = Awaitable[Any]
-Route = Callable[["RestRequest"], Answer]
+Route = Callable[["RestRequest"], Awaitable[Any]]
+Routes = Iterable[tuple[str, str, Route]]
 NO_CONTENT = object()
 """Return value of a route for status 204."""
 
@@ -34,19 +31,16 @@ class RestRequest:
         self.request, self.body, self.uploads = request, body, uploads
 
     def number(self, name: str) -> int:
-        """Return an id from the path."""
         text = self.request.match_info[name]
         if not text.isdigit():
             raise DiscordApiError(400, 50035, "Invalid Form Body", {name: {"_errors": []}})
         return int(text)
 
     def text(self, name: str) -> str:
-        """Return a text parameter from the path."""
         return self.request.match_info[name]
 
     @property
     def draft(self) -> MessagePayload:
-        """The call's message payload."""
         return MessagePayload(self.body or {}, self.uploads)
 
 
@@ -56,15 +50,9 @@ class RestRouter:
     def __init__(self, hub: DiscordBackend, token: Callable[[], str]) -> None:
         self.hub, self._token = hub, token
 
-    def route(
-        self, router: web.UrlDispatcher, method: str, path: str, do: Route, *, public: bool = False
-    ) -> None:
-        """Add a route."""
-
-        async def guarded(request: web.Request) -> web.StreamResponse:
-            return await self._guard(request, do, public)
-
-        router.add_route(method, API + path, guarded)
+    def serve(self, router: web.UrlDispatcher, routes: Routes, *, public: bool = False) -> None:
+        for method, path, do in routes:
+            router.add_route(method, API + path, partial(self._guard, do, public))
 
     def unknown(self, router: web.UrlDispatcher) -> None:
         """Answer 404 like Discord for unknown routes."""
@@ -72,49 +60,41 @@ class RestRouter:
         async def nothing(_call: RestRequest) -> Any:
             raise DiscordApiError(404, 0, "404: Not Found")
 
-        async def guarded(request: web.Request) -> web.StreamResponse:
-            return await self._guard(request, nothing, True)
+        router.add_route("*", "/api/{rest:.*}", partial(self._guard, nothing, True))
 
-        router.add_route("*", "/api/{rest:.*}", guarded)
-
-    async def _guard(self, request: web.Request, do: Route, public: bool) -> web.StreamResponse:
-        began = time.monotonic()
-        path = request.path.removeprefix(API)
+    async def _guard(self, do: Route, public: bool, request: web.Request) -> web.StreamResponse:
+        began, path = time.monotonic(), request.path.removeprefix(API)
         fault = self.hub.faults.take(request.method, path)
-        body: Any = None
+        kind = None if fault is None else fault.kind
         response: web.Response | None = None
-        code, status = 0, 500  # recorded for a route that fails unexpectedly
+        status = 500  # recorded for a route that fails unexpectedly
         try:
-            if fault is not None and fault.kind == "endless":
+            if fault is not None and kind == "endless":
                 return await endless(request, packed=fault.packed)
-            if fault is not None and fault.kind == "slow":
-                await fault.pause()
-            if fault is not None and fault.kind in {"status", "limit"}:
+            if fault is not None and fault.gate is not None:
+                await fault.gate.wait()
+            if fault is not None and kind in {"status", "limit"}:
                 response = fault.answer()
-            elif fault is None or fault.kind != "break":
+            elif kind != "break":
                 body, uploads = await _read(request)
-                response, code = await self._pass(RestRequest(request, body, uploads), do, public)
-            status = 0 if response is None or _is_lost(fault) else response.status
+                response = await self._pass(RestRequest(request, body, uploads), do, public)
+            if kind == "lose":
+                response = None
+            status = 0 if response is None else response.status
         finally:
-            took = time.monotonic() - began
-            entry = RestCall(request.method, path, status, began, took, code, body)
+            entry = RestCall(request.method, path, status, began)
             self.hub.world.records.calls.append(entry)
             self.hub.world.records.touch()
-        if response is None or _is_lost(fault):
-            return _broken(request)
-        return response
+        return hang_up(request) if response is None else response
 
-    async def _pass(self, call: RestRequest, do: Route, public: bool) -> tuple[web.Response, int]:
+    async def _pass(self, call: RestRequest, do: Route, public: bool) -> web.Response:
         if not public and call.request.headers.get("Authorization") != f"Bot {self._token()}":
-            return json_answer({"message": "401: Unauthorized", "code": 0}, 401), 0
+            return json_answer({"message": "401: Unauthorized", "code": 0}, 401)
         try:
             result = await do(call)
         except DiscordApiError as error:
-            return json_answer(error.to_json(), error.status), error.code
-        if result is NO_CONTENT:
-            return web.Response(status=204), 0
-        status, data = result if isinstance(result, tuple) else (200, result)
-        return json_answer(data, status), 0
+            return json_answer(error.to_json(), error.status)
+        return web.Response(status=204) if result is NO_CONTENT else json_answer(result)
 
 
 async def _read(request: web.Request) -> tuple[Any, tuple[DiscordUpload, ...]]:
@@ -135,13 +115,3 @@ async def _read(request: web.Request) -> tuple[Any, tuple[DiscordUpload, ...]]:
         elif name == "payload_json":
             body = json.loads(part)
     return body, tuple(uploads)
-
-
-def _is_lost(fault: RestFault | None) -> bool:
-    return fault is not None and fault.kind == "lose"
-
-
-def _broken(request: web.Request) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()

@@ -34,9 +34,8 @@ class RestRoutes:
         self.hub, self.world, self.door = hub, hub.world, door
 
     def register(self, router: web.UrlDispatcher) -> None:
-        """Register all routes."""
         commands = "/applications/{application}/commands"
-        for method, path, do in (
+        routes = (
             ("GET", "/gateway", self._gateway),
             ("GET", "/gateway/bot", self._gateway),
             ("GET", "/users/@me", self._me),
@@ -53,8 +52,8 @@ class RestRoutes:
             ("PATCH", _MESSAGE, self._edit),
             ("DELETE", _MESSAGE, self._delete),
             ("POST", "/channels/{channel}/typing", self._typing),
-        ):
-            self.door.route(router, method, path, do)
+        )
+        self.door.serve(router, routes)
 
     def _place(self, call: RestRequest) -> ChannelState:
         channel = self.world.channels.get(call.number("channel"))
@@ -95,7 +94,7 @@ class RestRoutes:
         user = self.world.users.get(int((call.body or {}).get("recipient_id", 0)))
         if user is None or user.bot:
             raise DiscordApiError(400, 50033, "Invalid Recipient(s)")
-        return channel_json(self.world, self.hub.direct(user.id))
+        return channel_json(self.world, self.world.direct(user.id))
 
     async def _application(self, _call: RestRequest) -> Any:
         return application_json(self.world)

@@ -1,7 +1,4 @@
-"""Build the JSON objects of Discord's API v10 for the test server. Pure.
-
-The fields are those in https://discord.com/developers/docs, as far as clients read them.
-"""
+"""Build the JSON objects of Discord's API v10, with the fields that clients read. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from testkit.discord.records import DiscordMessage, DiscordUpload
-from testkit.discord.world import DM, ChannelState, DiscordUser, DiscordWorld, Guild, Snowflakes
+from testkit.discord.world import (
+    DM,
+    EPOCH_MS,
+    PUBLIC_THREAD,
+    ChannelState,
+    DiscordUser,
+    DiscordWorld,
+    Guild,
+)
 
 ALL_PERMISSIONS = (1 << 50) - 1
 SLASH_ANSWER = 20
@@ -31,11 +36,10 @@ _LIMITED_FLAGS = {1 << 8: 1 << 13, 1 << 1: 1 << 15, 1 << 15: 1 << 19}
 
 def moment(snowflake: int, later: float = 0.0) -> str:
     """Return the ISO 8601 time of an id, plus ``later`` seconds."""
-    return datetime.fromtimestamp(Snowflakes.moment(snowflake) + later, UTC).isoformat()
+    return datetime.fromtimestamp(((snowflake >> 22) + EPOCH_MS) / 1000 + later, UTC).isoformat()
 
 
 def user_json(user: DiscordUser) -> dict[str, Any]:
-    """Return a user object."""
     return {
         "id": str(user.id),
         "username": user.name,
@@ -48,7 +52,6 @@ def user_json(user: DiscordUser) -> dict[str, Any]:
 
 
 def member_json(user: DiscordUser) -> dict[str, Any]:
-    """Return a guild member object."""
     return bare_member() | {"user": user_json(user)}
 
 
@@ -65,7 +68,6 @@ def application_flags(portal_intents: int) -> int:
 
 
 def application_json(world: DiscordWorld) -> dict[str, Any]:
-    """Return an application object with its owner."""
     owner = next((user for user in world.users.values() if not user.bot), world.bot)
     return {
         "id": str(world.bot.id),
@@ -81,22 +83,39 @@ def application_json(world: DiscordWorld) -> dict[str, Any]:
     }
 
 
-def thread_json(world: DiscordWorld, thread: ChannelState) -> dict[str, Any]:
-    """Return a thread's channel object with the bot's membership."""
+def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
+    """Return a channel object of any kind; a thread's has the bot's membership."""
+    last = world.last_message(channel.id)
+    shape: dict[str, Any] = {
+        "id": str(channel.id),
+        "type": channel.kind,
+        "last_message_id": None if last is None else str(last),
+        "flags": 0,
+    }
+    if channel.kind == DM:
+        return shape | {"recipients": [user_json(world.users[channel.recipient_id or 0])]}
+    shape |= {"name": channel.name, "guild_id": str(channel.guild_id), "rate_limit_per_user": 0}
+    if channel.kind == PUBLIC_THREAD:
+        return shape | _thread(world, channel)
+    denied = {"id": str(world.bot.id), "type": 1, "allow": "0", "deny": str(channel.denied)}
+    return shape | {
+        "position": 0,
+        "permission_overwrites": [denied] if channel.denied else [],
+        "nsfw": False,
+        "parent_id": None,
+        "topic": None,
+        "default_auto_archive_duration": 1440,
+    }
+
+
+def _thread(world: DiscordWorld, thread: ChannelState) -> dict[str, Any]:
     count = len(world.visible_messages(thread.id))
     return {
-        "id": str(thread.id),
-        "type": thread.kind,
-        "name": thread.name,
-        "guild_id": str(thread.guild_id),
         "parent_id": str(thread.parent_id),
         "owner_id": str(thread.owner_id),
-        "last_message_id": _id(world.last_message(thread.id)),
         "message_count": count,
         "total_message_sent": count,
         "member_count": 2,
-        "rate_limit_per_user": 0,
-        "flags": 0,
         "thread_metadata": {
             "archived": False,
             "auto_archive_duration": 1440,
@@ -104,37 +123,6 @@ def thread_json(world: DiscordWorld, thread: ChannelState) -> dict[str, Any]:
             "locked": False,
             "create_timestamp": moment(thread.id),
         },
-    }
-
-
-def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
-    """Return a channel object of any kind."""
-    if channel.is_thread:
-        return thread_json(world, channel)
-    if channel.kind == DM:
-        other = world.users[channel.recipient_id or 0]
-        return {
-            "id": str(channel.id),
-            "type": DM,
-            "last_message_id": _id(world.last_message(channel.id)),
-            "recipients": [user_json(other)],
-            "flags": 0,
-        }
-    denied = {"id": str(world.bot.id), "type": 1, "allow": "0", "deny": str(channel.denied)}
-    return {
-        "id": str(channel.id),
-        "type": channel.kind,
-        "name": channel.name,
-        "guild_id": str(channel.guild_id),
-        "position": 0,
-        "permission_overwrites": [denied] if channel.denied else [],
-        "nsfw": False,
-        "parent_id": None,
-        "topic": None,
-        "last_message_id": _id(world.last_message(channel.id)),
-        "rate_limit_per_user": 0,
-        "default_auto_archive_duration": 1440,
-        "flags": 0,
     }
 
 
@@ -159,8 +147,8 @@ def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> 
         "unavailable": False,
         "member_count": len(guild.members),
         "members": [member_json(user) for user in users],
-        "channels": [channel_json(world, c) for c in inside if not c.is_thread],
-        "threads": [thread_json(world, c) for c in inside if c.is_thread],
+        "channels": [channel_json(world, c) for c in inside if c.kind != PUBLIC_THREAD],
+        "threads": [channel_json(world, c) for c in inside if c.kind == PUBLIC_THREAD],
     }
 
 
@@ -183,8 +171,8 @@ def attachment_json(base: str, channel_id: int, upload: DiscordUpload) -> dict[s
 def message_json(
     world: DiscordWorld, base: str, message: DiscordMessage, *, deep: bool = True
 ) -> dict[str, Any]:
-    """Return a message object."""
     channel = world.channels[message.channel_id]
+    edited = None if message.edited is None else message.edited - message.created
     mentioned = [world.users[user] for user in message.mentions if user in world.users]
     shape: dict[str, Any] = {
         "id": str(message.id),
@@ -192,7 +180,7 @@ def message_json(
         "author": user_json(world.users[message.author_id]),
         "content": message.content,
         "timestamp": moment(message.id),
-        "edited_timestamp": _edited(message),
+        "edited_timestamp": None if edited is None else moment(message.id, edited),
         "tts": False,
         "mention_everyone": message.mention_everyone,
         "mentions": [user_json(user) for user in mentioned],
@@ -223,16 +211,6 @@ def readable(world: DiscordWorld, message: DiscordMessage) -> bool:
     """Return whether content needs no intent: in DMs, by the bot, or mentioning it."""
     direct = world.channels[message.channel_id].guild_id is None
     return direct or message.author_id == world.bot.id or world.bot.id in message.mentions
-
-
-def _id(value: int | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _edited(message: DiscordMessage) -> str | None:
-    if message.edited is None:
-        return None
-    return moment(message.id, message.edited - message.created)
 
 
 def _origin(world: DiscordWorld, message: DiscordMessage) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """A Discord server for tests on loopback: gateway and REST API, version 10.
 
-The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``). The methods of
-``DiscordUserActions`` act for people, ``faults`` causes failures, and ``records`` holds what the
-bot did. It also runs
-as a process (see ``testkit.process``).
+The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``).
 """
 
 from __future__ import annotations
@@ -23,39 +20,33 @@ from testkit.discord.rest_router import API, RestRouter
 from testkit.discord.rest_routes import RestRoutes
 from testkit.discord.user_actions import DiscordUserActions
 from testkit.discord.world import DiscordWorld
+from testkit.loopback import LoopbackServer
 from testkit.process import add_control
 
 TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
 """Default token of the bot."""
-_MAX_BODY = 64 * 1024 * 1024
 
 
-class DiscordServer(DiscordUserActions):
+class DiscordServer(DiscordUserActions, LoopbackServer):
     """The server; an async context manager."""
 
     def __init__(self, *, token: str = TEST_TOKEN, portal_intents: int = PRIVILEGED) -> None:
         world = DiscordWorld.create("tapebot", portal_intents)
-        hub = DiscordBackend(world, Gateway(world, lambda: self.token))
+        gateway = Gateway(world, lambda: self.token)
+        hub = DiscordBackend(world, gateway, DiscordFaults(gateway))
         door = RestRouter(hub, lambda: self.token)
         interactions = InteractionServer(hub, door)
         super().__init__(hub, interactions)
         self.token, self.port = token, 0
-        self.faults = DiscordFaults(hub)
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_get("/gateway/", hub.gateway.handle)
-        app.router.add_get("/gateway", hub.gateway.handle)
-        app.router.add_get("/gateway/resume", hub.gateway.handle)
+        self.faults = hub.faults
+        app = self.application()
+        for path in ("/gateway/", "/gateway", "/gateway/resume"):
+            app.router.add_get(path, gateway.handle)
         app.router.add_get("/attachments/{channel}/{file}/{name}", self._attachment)
         RestRoutes(hub, door).register(app.router)
         interactions.register(app.router)
         door.unknown(app.router)
-        add_control(app, self, self.records.as_json)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def url(self) -> str:
-        """The server's URL."""
-        return f"http://127.0.0.1:{self.port}"
+        add_control(app, self)
 
     @property
     def api_url(self) -> str:
@@ -68,16 +59,14 @@ class DiscordServer(DiscordUserActions):
         return f"ws://127.0.0.1:{self.port}/gateway"
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
+        await super().__aenter__()
         self.hub.base, self.hub.gateway.address = self.url, self.gateway_url
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
         self.faults.refuse_gateway(math.inf)
         self.hub.gateway.drop()
-        await self._runner.cleanup()
+        await super().__aexit__()
 
     @contextmanager
     def used_by_discord_py(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ TEXT, DM, PUBLIC_THREAD = 0, 1, 11
 VIEW_CHANNEL, SEND_MESSAGES, READ_MESSAGE_HISTORY = 1 << 10, 1 << 11, 1 << 16
 """Permissions."""
 
-_EPOCH_MS = 1_420_070_400_000
+EPOCH_MS = 1_420_070_400_000
 
 
 @dataclass(slots=True)
@@ -22,15 +22,9 @@ class Snowflakes:
     _last: int = 0
 
     def next(self) -> int:
-        """Return the next id."""
-        now = (int(time.time() * 1000) - _EPOCH_MS) << 22
+        now = (int(time.time() * 1000) - EPOCH_MS) << 22
         self._last = max(self._last + 1, now)
         return self._last
-
-    @staticmethod
-    def moment(snowflake: int) -> float:
-        """Return the Unix time at which an id was made."""
-        return ((snowflake >> 22) + _EPOCH_MS) / 1000
 
 
 @dataclass(slots=True)
@@ -68,11 +62,6 @@ class ChannelState:
     recipient_id: int | None = None
     denied: int = 0
 
-    @property
-    def is_thread(self) -> bool:
-        """Whether it is a thread."""
-        return self.kind == PUBLIC_THREAD
-
 
 @dataclass(slots=True)
 class DiscordWorld:
@@ -88,17 +77,14 @@ class DiscordWorld:
 
     @classmethod
     def create(cls, bot_name: str, portal_intents: int) -> DiscordWorld:
-        """Create a world with only the bot."""
         ids = Snowflakes()
         bot = DiscordUser(ids.next(), bot_name, bot=True)
         return cls(bot, DiscordRecords(), ids, {bot.id: bot}, portal_intents=portal_intents)
 
     def has_bot(self, guild: Guild) -> bool:
-        """Return whether the bot is a member."""
         return self.bot.id in guild.members
 
     def visible(self, channel: ChannelState) -> bool:
-        """Return whether the bot can see a channel."""
         if channel.guild_id is None:
             return channel.recipient_id is not None
         place = self.parent(channel)
@@ -122,6 +108,5 @@ class DiscordWorld:
         return [each for each in self.records.messages_in(channel_id) if not each.ephemeral]
 
     def last_message(self, channel_id: int) -> int | None:
-        """Return the id of a channel's newest message."""
         standing = self.visible_messages(channel_id)
         return standing[-1].id if standing else None

@@ -5,5 +5,4 @@ import anyio
 from testkit.process import serve
 from testkit.telegram.server import TelegramServer
 
-server = TelegramServer()
-anyio.run(serve, server, lambda: {"url": server.url, "token": server.token})
+anyio.run(serve, TelegramServer(), "url", "token")

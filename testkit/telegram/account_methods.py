@@ -1,8 +1,4 @@
-"""Bot API methods of the Telegram test server for accounts, commands, files, chats and webhooks.
-
-Each method is a function of world, bot and parameters; it returns ``result`` or raises
-``BotApiError``.
-"""
+"""Bot API methods for accounts, commands, files and webhooks: functions of world, bot and parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +7,13 @@ import time
 from testkit.telegram import validation as rules
 from testkit.telegram.records import CallbackAnswer, Json
 from testkit.telegram.validation import Params, bad
-from testkit.telegram.world import BotAccount, ChatState, TelegramWorld
+from testkit.telegram.world import BotAccount, TelegramWorld
 
 MAX_DOWNLOAD = 20 * 1024 * 1024
 """Maximum size for ``getFile``: https://core.telegram.org/bots/api#getfile."""
 
 
 def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
-    """``getMe``."""
     return bot.user.as_json() | {
         "can_join_groups": True,
         "can_read_all_group_messages": True,
@@ -29,7 +24,9 @@ def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
 def answer_callback(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
     """``answerCallbackQuery``; each query can be answered once."""
     number = params.text("callback_query_id")
-    text = rules.checked_toast(params.text("text"))
+    text = params.text("text")
+    if rules.units(text) > rules.MAX_TOAST:
+        raise bad("MESSAGE_TOO_LONG")
     if number not in bot.callbacks:
         raise bad("query is too old and response timeout expired or query ID is invalid")
     bot.callbacks.discard(number)
@@ -45,44 +42,26 @@ def _menu(params: Params) -> tuple[str, str]:
 
 
 def set_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``setMyCommands``."""
     bot.commands[_menu(params)] = rules.checked_commands(params.json("commands"))
     return True
 
 
 def get_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> list[Json]:
-    """``getMyCommands``."""
     return bot.commands.get(_menu(params), [])
 
 
 def delete_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``deleteMyCommands``."""
     bot.commands.pop(_menu(params), None)
     return True
 
 
 def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
-    """``getFile``, up to 20 MB."""
     stored = world.files.get(params.text("file_id"))
     if stored is None:
         raise bad("wrong file_id or the file is temporarily unavailable")
     if stored.size > MAX_DOWNLOAD:
         raise bad("file is too big")
     return stored.as_json() | {"file_path": stored.path}
-
-
-def join(world: TelegramWorld, room: ChatState, bot: BotAccount, by: Json) -> None:
-    """Make a bot a member, and tell it so."""
-    user = bot.user.as_json()
-    room.away.discard(bot.user.id)
-    content = {
-        "chat": room.chat.as_json(),
-        "from": by,
-        "date": int(time.time()),
-        "old_chat_member": {"user": user, "status": "left"},
-        "new_chat_member": {"user": user, "status": "member"},
-    }
-    world.queue(bot, "my_chat_member", content)
 
 
 def set_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
@@ -96,8 +75,7 @@ def set_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
     _set_up(bot, params)
     bot.webhook = {"url": url, "secret": secret} if url else None
     bot.webhook_error = None
-    bot.poll, bot.poll_ended = bot.poll + 1, "Conflict: terminated by setWebhook request"
-    bot.wake()
+    bot.end_poll("Conflict: terminated by setWebhook request")
     return True
 
 
@@ -117,23 +95,19 @@ def allow(bot: BotAccount, params: Params) -> None:
 
 
 def delete_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``deleteWebhook``."""
     _set_up(bot, params)
     bot.webhook = None
-    bot.wake()
+    bot.changed.set()
     return True
 
 
 def webhook_info(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
-    """``getWebhookInfo``."""
     info: Json = {
         "url": bot.webhook["url"] if bot.webhook else "",
         "has_custom_certificate": False,
         "pending_update_count": len(bot.queue),
     }
     if bot.webhook_error is not None:
-        info |= {
-            "last_error_date": bot.webhook_error[0],
-            "last_error_message": bot.webhook_error[1],
-        }
+        date, text = bot.webhook_error
+        info |= {"last_error_date": date, "last_error_message": text}
     return info

@@ -13,16 +13,17 @@ import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
-from testkit.endless import endless
+from testkit.loopback import endless, hang_up
 from testkit.telegram import account_methods as account
 from testkit.telegram import message_methods as posting
 from testkit.telegram.account_methods import allow
 from testkit.telegram.faults import BotApiFault, TelegramFaults
-from testkit.telegram.http_messages import BROKEN, CLOSED, BotApiResponse, page, read, respond
 from testkit.telegram.records import BotApiCall, Download, Json, TelegramRecords, UpdateDelivery
-from testkit.telegram.validation import BotApiError, Params
+from testkit.telegram.validation import BotApiError, Params, bad
 from testkit.telegram.world import BotAccount, TelegramWorld
 
+_CLOSED = "the connection was broken"
+_PAGE = "<html><head><title>{0}</title></head><body><h1>{0} Bad Gateway</h1></body></html>"
 _SECOND_POLL = (
     "Conflict: terminated by other getUpdates request; "
     "make sure that only one bot instance is running"
@@ -34,14 +35,25 @@ _HAS_WEBHOOK = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
-    """A parsed call; the bot's id is 0 for an unknown token."""
+class _Response:
+    """A response, JSON or a text; status 0 breaks the connection."""
 
-    token: str
-    bot: int
-    method: str
-    params: Params
-    chat: int | None
+    status: int
+    body: Json | str
+    performed: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The error description, for the records."""
+        return self.body[:60] if isinstance(self.body, str) else self.body.get("description", "")
+
+    def send(self, request: web.Request) -> web.Response:
+        if self.status == 0:
+            return hang_up(request)
+        if isinstance(self.body, str):
+            kind = "text/html" if self.status != 200 else "application/json"
+            return web.Response(text=self.body, status=self.status, content_type=kind)
+        return web.json_response(self.body, status=self.status)
 
 
 class BotApiHandler:
@@ -54,122 +66,110 @@ class BotApiHandler:
         self._faults = faults
 
     async def call(self, request: web.Request) -> web.StreamResponse:
-        """Perform and record a method call, with faults."""
         at = time.monotonic()
-        called = await self._called(request)
-        values = called.params.values
-        early = self._faults.is_before_retry_after(called.method, called.chat)
-        fault = self._faults.take(called.bot, called.method, called.chat, values)
+        token, named = request.match_info["token"], request.match_info["method"]
+        method = NAMES.get(named.lower(), named)
+        params = Params(await _read(request))
+        name = params.text("chat_id")
+        chat = int(name) if name.lstrip("-").isdecimal() else None
+        early = self._faults.is_before_retry_after(method, chat)
+        fault = self._faults.take(method, chat)
         if fault is not None and fault.kind == "endless":
             return await endless(request, packed=fault.packed)
-        outcome = await self._outcome(request, called, fault)
+        outcome = await self._outcome(request, token, method, params, fault)
         call = BotApiCall(
-            bot=called.bot,
-            method=called.method,
-            chat=called.chat,
+            bot=self._number(token),
+            method=method,
+            chat=chat,
             at=at,
             status=0 if request.transport is None else outcome.status,
             description=outcome.reason,
-            params={name: one for name, one in values.items() if not isinstance(one, tuple)},
+            params={key: one for key, one in params.values.items() if not isinstance(one, tuple)},
             early=early,
             performed=outcome.performed,
         )
         self._books.calls.append(call)
         self._books.changed()
-        return respond(request, outcome)
+        return outcome.send(request)
 
     async def download(self, request: web.Request) -> web.StreamResponse:
         """Send and record a file download, with faults."""
-        path = request.match_info["path"]
-        bot = self._world.bots.get(request.match_info["token"])
-        number = 0 if bot is None else bot.user.id
-        fault = self._faults.take(number, "download", None, {})
-        await _pause(fault)
-        stored = next((one for one in self._world.files.values() if one.path == path), None)
-        if fault is not None and fault.kind in {"html", "refuse"}:
-            outcome = page(fault.status)
-        elif fault is not None and fault.kind != "slow":
-            outcome = BROKEN
-        elif bot is None or bot.revoked:
-            outcome = BotApiResponse(401, BotApiError(401, "Unauthorized").as_json())
-        elif stored is None:
-            outcome = BotApiResponse(404, BotApiError(404, "Not Found").as_json())
-        else:
-            outcome = BotApiResponse(200, "")
-        fact = Download(number, path, time.monotonic(), outcome.status)
-        self._books.downloads.append(fact)
+        token, path = request.match_info["token"], request.match_info["path"]
+        fault = self._faults.take("download", None)
+        outcome = await _failed(fault)
+        data = None
+        if outcome is None:
+            try:
+                self._world.bot_of(token)
+                data = self._world.file_at(path).data
+            except BotApiError as exc:
+                outcome = _Response(exc.status, exc.as_json())
+        status = 200 if outcome is None else outcome.status
+        self._books.downloads.append(Download(self._number(token), path, time.monotonic(), status))
         self._books.changed()
-        if outcome.status == 200 and stored is not None:
-            return web.Response(body=stored.data, content_type="application/octet-stream")
-        return respond(request, outcome)
+        if outcome is None:
+            return web.Response(body=data, content_type="application/octet-stream")
+        return outcome.send(request)
 
     def end_polls(self) -> None:
         """End every waiting ``getUpdates``."""
         for bot in self._world.bots.values():
-            bot.poll, bot.poll_ended = bot.poll + 1, CLOSED
-            bot.wake()
+            bot.end_poll(_CLOSED)
 
-    async def _called(self, request: web.Request) -> _Called:
-        token, method = request.match_info["token"], request.match_info["method"]
-        bot = self._world.bots.get(token)
-        params = Params(await read(request))
-        number = 0 if bot is None else bot.user.id
-        name = params.text("chat_id")
-        chat = int(name) if name.lstrip("-").isdecimal() else None
-        return _Called(token, number, NAMES.get(method.lower(), method), params, chat)
+    def _number(self, token: str) -> int:
+        return self._world.bots[token].user.id if token in self._world.bots else 0
 
     async def _outcome(
-        self, request: web.Request, called: _Called, fault: BotApiFault | None
-    ) -> BotApiResponse:
+        self,
+        request: web.Request,
+        token: str,
+        method: str,
+        params: Params,
+        fault: BotApiFault | None,
+    ) -> _Response:
         kind = None if fault is None else fault.kind
-        await _pause(fault)
-        if kind == "hang_up":
-            return BROKEN
-        if fault is not None and kind == "html":
-            return page(fault.status)
+        if kind != "refuse" and (failed := await _failed(fault)):
+            return failed
         try:
-            result = await self._perform(request, called, fault)
+            bot = self._world.bot_of(token)
+            if fault is not None and kind == "refuse":
+                raise fault.refusal()
+            if method == "getUpdates":
+                result: Any = await self._updates(request, bot, params)
+            else:
+                result = METHODS.get(method, _unknown)(self._world, bot, params)
         except BotApiError as exc:
-            return BotApiResponse(exc.status, exc.as_json())
+            return _Response(exc.status, exc.as_json())
+        if method == "setWebhook" and bot.webhook is not None:
+            self.tasks.start_soon(deliver, bot, self._books)
         if kind == "odd":
             strange = {"reply_to_message": {"kind": "of next year"}}
             result = {**result, **strange} if isinstance(result, dict) else strange
         body: Json = {"ok": True, "result": result}
         cut = json.dumps(body)[:-5] if kind == "garbage" else body
-        return BotApiResponse(200, cut, performed=True)
-
-    async def _perform(
-        self, request: web.Request, called: _Called, fault: BotApiFault | None
-    ) -> Any:
-        bot = self._world.bot_of(called.token)
-        method = canonical(called.method)
-        if fault is not None and fault.kind == "refuse":
-            raise fault.refusal()
-        if method == "getUpdates":
-            return await self._updates(request, bot, called.params)
-        result = METHODS[method](self._world, bot, called.params)
-        if method == "setWebhook" and bot.webhook is not None:
-            self.tasks.start_soon(deliver, bot, self._books)
-        return result
+        return _Response(200, cut, performed=True)
 
     async def _updates(self, request: web.Request, bot: BotAccount, params: Params) -> list[Json]:
         if bot.webhook is not None:
             raise BotApiError(409, _HAS_WEBHOOK)
         allow(bot, params)
-        bot.poll, bot.poll_ended = bot.poll + 1, _SECOND_POLL
+        bot.end_poll(_SECOND_POLL)
         mine = bot.poll
-        bot.wake()
         offset = params.integer("offset") or 0
         if offset < 0:
             offset = bot.queue[offset].id if len(bot.queue) >= -offset else 0
         bot.confirm(offset, self._books)
-        await self._wait_for_updates(bot, params.integer("timeout") or 0)
+        self._books.polling.append(bot.user.id)
+        self._books.changed()
+        try:
+            with anyio.move_on_after(params.integer("timeout") or 0):
+                while not bot.queue and bot.poll == mine:
+                    await bot.changed.wait()
+        finally:
+            self._books.polling.remove(bot.user.id)
         if bot.poll != mine:
-            raise (
-                BotApiError(401, "Unauthorized")
-                if bot.revoked
-                else BotApiError(409, bot.poll_ended)
-            )
+            self._world.bot_of(bot.token)
+            raise BotApiError(409, bot.poll_ended)
         limit = params.integer("limit") or 100
         given = bot.queue[: max(1, min(limit, 100))]
         if request.transport is None:
@@ -180,21 +180,42 @@ class BotApiHandler:
             self._books.changed()
         return [one.update for one in given]
 
-    async def _wait_for_updates(self, bot: BotAccount, seconds: int) -> None:
-        mine = bot.poll
-        self._books.polling.append(bot.user.id)
-        self._books.changed()
+
+def _unknown(_world: TelegramWorld, _bot: BotAccount, _params: Params) -> Any:
+    raise BotApiError(404, "Not Found")
+
+
+async def _failed(fault: BotApiFault | None) -> _Response | None:
+    """Return what answers instead of the server; None after the delay of a slow call."""
+    if fault is None or fault.kind in {"garbage", "odd"}:
+        return None
+    if fault.kind == "slow":
+        await fault.pause()
+        return None
+    if fault.kind in {"html", "refuse"}:
+        return _Response(fault.status, _PAGE.format(fault.status))
+    return _Response(0, _CLOSED)
+
+
+async def _read(request: web.Request) -> Json:
+    """Return the parameters from query and body; an upload is a pair of name and bytes."""
+    values: Json = dict(request.query)
+    if request.can_read_body and request.content_type == "application/json":
         try:
-            with anyio.move_on_after(seconds):
-                while not bot.queue and bot.poll == mine:
-                    await bot.changed.wait()
-        finally:
-            self._books.polling.remove(bot.user.id)
-
-
-async def _pause(fault: BotApiFault | None) -> None:
-    if fault is not None and fault.kind == "slow":
-        await (fault.gate.wait() if fault.gate is not None else anyio.sleep(fault.seconds))
+            body = await request.json()
+        except ValueError as exc:
+            refusal = bad("can't parse JSON object").as_json()
+            raise web.HTTPBadRequest(text=json.dumps(refusal)) from exc
+        values |= body if isinstance(body, dict) else {}
+    elif request.can_read_body:
+        for name, value in (await request.post()).items():
+            values[name] = (
+                (value.filename, value.file.read()) if isinstance(value, web.FileField) else value
+            )
+    for name, value in values.items():
+        if isinstance(value, str) and value.startswith("attach://"):
+            values[name] = values.get(value.removeprefix("attach://"), value)
+    return values
 
 
 Method = Callable[[TelegramWorld, BotAccount, Params], Any]
@@ -219,13 +240,6 @@ METHODS: dict[str, Method] = {
 }
 NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
 """Method names by lower-case name, since Telegram ignores case."""
-
-
-def canonical(name: str) -> str:
-    """Return a method's name as documented."""
-    if name.lower() not in NAMES:
-        raise BotApiError(404, "Not Found")
-    return NAMES[name.lower()]
 
 
 _SECRET = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name

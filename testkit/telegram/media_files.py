@@ -34,14 +34,12 @@ def media_fields(world: TelegramWorld, media: TelegramMedia) -> Json:
     if media.kind == "photo":
         return {"photo": [_picture(world, media, width, high) for width, high in _SIZES]}
     fields = world.add_file(folder, suffix, media.data, media.size).as_json()
-    match media.kind:
-        case "video_note":
-            fields |= {"length": 240, "duration": 3}
-        case "voice":
-            fields |= {"duration": 3, "mime_type": media.mime or usual}
-        case _:
-            fields |= {"file_name": media.name, "mime_type": media.mime or usual}
-    return {media.kind: fields}
+    more: dict[str, Json] = {
+        "video_note": {"length": 240, "duration": 3},
+        "voice": {"duration": 3, "mime_type": media.mime or usual},
+        "document": {"file_name": media.name, "mime_type": media.mime or usual},
+    }
+    return {media.kind: fields | more[media.kind]}
 
 
 def _picture(world: TelegramWorld, media: TelegramMedia, width: int, height: int) -> Json:

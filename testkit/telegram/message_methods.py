@@ -1,12 +1,9 @@
-"""Bot API methods of the Telegram test server that send, edit and delete messages.
-
-Each method is a function of world, bot and parameters; it returns ``result`` or raises
-``BotApiError``.
-"""
+"""Bot API methods that send, edit and delete messages: functions of world, bot and parameters."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from testkit.telegram import validation as rules
 from testkit.telegram.records import Action, BotMessage, Json, MessageDraft, MessageVersion
@@ -45,16 +42,16 @@ def _target(room: ChatState, params: Params) -> tuple[int | None, Json]:
     return int(target), {"quote": {"text": quote, "position": 0, "is_manual": True}}
 
 
+def _version(params: Params, text: str, entities: Iterable[Json]) -> MessageVersion:
+    buttons = rules.checked_buttons(params.json("reply_markup"))
+    return MessageVersion(time.monotonic(), text, tuple(entities), buttons)
+
+
 def _show(
-    world: TelegramWorld,
-    bot: BotAccount,
-    params: Params,
-    *,
-    kind: str,
-    content: Json,
-    now: MessageVersion,
+    world: TelegramWorld, bot: BotAccount, params: Params, content: Json, now: MessageVersion
 ) -> Json:
     """Add a bot's message to a chat and to the records."""
+    kind = "document" if "document" in content else "text"
     room = world.room_for(bot, params.text("chat_id"))
     topic = _topic(room, params)
     target, fields = _target(room, params)
@@ -73,13 +70,10 @@ def _show(
 
 
 def send_message(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``sendMessage``."""
     world.room_for(bot, params.text("chat_id"))
     text, entities = _text(params)
-    buttons = rules.checked_buttons(params.json("reply_markup"))
-    now = MessageVersion(time.monotonic(), text, tuple(entities), buttons)
     content = {"text": text} | ({"entities": entities} if entities else {})
-    return _show(world, bot, params, kind="text", content=content, now=now)
+    return _show(world, bot, params, content, _version(params, text, entities))
 
 
 def _text(params: Params) -> tuple[str, list[Json]]:
@@ -92,7 +86,6 @@ def _text(params: Params) -> tuple[str, list[Json]]:
 
 
 def send_document(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``sendDocument``, with an upload."""
     world.room_for(bot, params.text("chat_id"))
     source = params.values.get("document")
     if not isinstance(source, tuple):
@@ -104,10 +97,8 @@ def send_document(world: TelegramWorld, bot: BotAccount, params: Params) -> Json
     if len(data) > rules.MAX_UPLOAD:
         raise BotApiError(413, "Request Entity Too Large")
     media = world.add_file("documents", "", data, None).as_json() | {"file_name": name}
-    buttons = rules.checked_buttons(params.json("reply_markup"))
-    now = MessageVersion(time.monotonic(), caption, tuple(entities), buttons)
     content = {"document": media} | ({"caption": caption} if caption else {})
-    return _show(world, bot, params, kind="document", content=content, now=now)
+    return _show(world, bot, params, content, _version(params, caption, entities))
 
 
 def _own(
@@ -137,14 +128,11 @@ def _change(
         )
     shown.versions.append(version)
     field, marks = ("text", "entities") if shown.kind == "text" else ("caption", "caption_entities")
-    message |= {field: version.text, "edit_date": int(time.time())}
-    for name, value in (
-        (marks, list(version.entities)),
-        ("reply_markup", version.buttons and {"inline_keyboard": version.buttons}),
-    ):
-        message.pop(name, None)
-        if value:
-            message[name] = value
+    message |= {field: version.text, marks: list(version.entities), "edit_date": int(time.time())}
+    message["reply_markup"] = version.buttons and {"inline_keyboard": version.buttons}
+    for name in (marks, "reply_markup"):
+        if not message[name]:
+            del message[name]
     world.records.changed()
     return message
 
@@ -154,19 +142,12 @@ def edit_text(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
     room, shown = _own(world, bot, params, "message to edit not found")
     if shown.kind != "text":
         raise bad("there is no text in the message to edit")
-    text, entities = _text(params)
-    buttons = rules.checked_buttons(params.json("reply_markup"))
-    return _change(
-        world, room, shown, MessageVersion(time.monotonic(), text, tuple(entities), buttons)
-    )
+    return _change(world, room, shown, _version(params, *_text(params)))
 
 
 def edit_buttons(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``editMessageReplyMarkup``."""
     room, shown = _own(world, bot, params, "message to edit not found")
-    buttons = rules.checked_buttons(params.json("reply_markup"))
-    now = MessageVersion(time.monotonic(), shown.text, shown.entities, buttons)
-    return _change(world, room, shown, now)
+    return _change(world, room, shown, _version(params, shown.text, shown.entities))
 
 
 def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
@@ -187,7 +168,6 @@ def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> boo
 
 
 def chat_action(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``sendChatAction``."""
     room = world.room_for(bot, params.text("chat_id"))
     if params.text("action") not in rules.ACTIONS:
         raise bad("wrong parameter action in request")

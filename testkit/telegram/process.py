@@ -12,16 +12,13 @@ class TelegramProcess(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Base URL for bots."""
         return self.urls["url"]
 
     @property
     def token(self) -> str:
-        """The first bot's token."""
         return self.urls["token"]
 
     async def texts(self, chat: int) -> list[str]:
-        """Return the current texts of the bots' messages in a chat."""
         shown = (await self.records())["shown"]
         return [
             one["versions"][-1]["text"]

@@ -1,12 +1,9 @@
-"""Records of the Telegram test server: messages, calls, updates and downloads, with times.
-
-Times are seconds of the machine's monotonic clock, comparable between processes.
-"""
+"""Records of the Telegram test server; times are of the machine's monotonic clock, for all processes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
@@ -38,17 +35,14 @@ class BotMessage:
 
     @property
     def text(self) -> str:
-        """Current text."""
         return self.versions[-1].text
 
     @property
     def entities(self) -> tuple[Json, ...]:
-        """Current entities."""
         return self.versions[-1].entities
 
     @property
     def buttons(self) -> tuple[tuple[Json, ...], ...]:
-        """Current rows of buttons."""
         return self.versions[-1].buttons
 
 
@@ -108,7 +102,6 @@ class UpdateDelivery:
     bot: int
     id: int
     update: Json
-    queued_at: float
     handed_at: list[float] = field(default_factory=list)
     confirmed_at: float | None = None
     dropped: bool = False
@@ -138,27 +131,16 @@ class TelegramRecords:
     downloads: list[Download] = field(default_factory=list)
     polling: list[int] = field(default_factory=list)
 
-    def messages(
-        self, chat: int, *, topic: int | None = None, deleted: bool = False
-    ) -> list[BotMessage]:
+    def messages(self, chat: int, *, topic: int | None = None) -> list[BotMessage]:
         """Return the bots' messages in a chat, oldest first."""
-        return [
-            one
-            for one in self.shown
-            if one.chat == chat
-            and (topic is None or one.topic == topic)
-            and (deleted or one.deleted_at is None)
-        ]
+        there = [one for one in self.shown if one.chat == chat and one.deleted_at is None]
+        return [one for one in there if topic in (None, one.topic)]
 
-    def texts(self, chat: int, *, topic: int | None = None) -> list[str]:
-        """Return the current texts of the bots' messages in a chat."""
-        return [one.text for one in self.messages(chat, topic=topic)]
+    def texts(self, chat: int) -> list[str]:
+        return [one.text for one in self.messages(chat)]
 
     def called(self, method: str, *, chat: int | None = None) -> list[BotApiCall]:
-        """Return the calls of a method."""
-        return [
-            one for one in self.calls if one.method == method and (chat is None or one.chat == chat)
-        ]
+        return [one for one in self.calls if one.method == method and chat in (None, one.chat)]
 
     @property
     def rejected(self) -> list[BotApiCall]:
@@ -171,19 +153,9 @@ class TelegramRecords:
         return [one for one in self.updates if one.confirmed_at is None and not one.dropped]
 
     def statistics(self) -> Json:
-        """Return counts of all records, for the message of a failing test."""
         return {
-            "shown": len(self.shown),
-            "calls": len(self.calls),
-            "rejected": [(one.method, one.status, one.description) for one in self.rejected][-10:],
-            "updates": len(self.updates),
+            "shown, calls, updates": (len(self.shown), len(self.calls), len(self.updates)),
+            "rejected": [(one.method, one.status, one.description) for one in self.rejected[-10:]],
             "unconfirmed": len(self.unconfirmed),
-            "downloads": len(self.downloads),
             "last texts": [one.text[:80] for one in self.shown[-5:]],
         }
-
-    def as_json(self) -> Json:
-        """Return all records, as ``/control/books`` serves them."""
-        names = "shown calls actions drafts pressed updates downloads".split()
-        facts = {name: [asdict(one) for one in getattr(self, name)] for name in names}
-        return {**facts, "polling": self.polling}

@@ -1,17 +1,12 @@
 """A Telegram Bot API server for tests on a real socket, with user actions and exact records.
 
-An unmodified bot client runs against it, by polling or webhook::
+An unmodified bot client runs against it, by polling or webhook (aiogram:
+``TelegramAPIServer.from_base(telegram.url)``)::
 
     async with TelegramServer() as telegram:
-        ada = telegram.user(7, "Ada")
-        chat = telegram.private(ada)
-        telegram.say(chat, ada, "Hello?")
+        chat = telegram.private(telegram.user(7, "Ada"))
+        telegram.say(chat, 7, "Hello?")
         await telegram.until_messages(chat, 1)
-        assert telegram.records.texts(chat.id) == ["Hello!"]
-
-``telegram.url`` is the server's base URL (aiogram: ``TelegramAPIServer.from_base``),
-``telegram.token`` the bot's token, and ``telegram.faults`` injects faults. It also runs as a
-process, so that bots can be killed while it lives (see ``testkit.process``).
 """
 
 from __future__ import annotations
@@ -24,18 +19,18 @@ import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
+from testkit.loopback import LoopbackServer, Signal
 from testkit.process import add_control
 from testkit.telegram.api import BotApiHandler
 from testkit.telegram.faults import TelegramFaults
 from testkit.telegram.records import TelegramRecords
 from testkit.telegram.user_actions import TelegramUserActions
-from testkit.telegram.world import Chat, TelegramChat
+from testkit.telegram.world import Chat
 
 TELEGRAM_TEST_TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
-_MAX_BODY = 64 * 1024 * 1024
 
 
-class TelegramServer(TelegramUserActions):
+class TelegramServer(TelegramUserActions, LoopbackServer):
     """The server; an async context manager."""
 
     def __init__(self, token: str = TELEGRAM_TEST_TOKEN) -> None:
@@ -45,21 +40,15 @@ class TelegramServer(TelegramUserActions):
         self.port = 0
         self.faults = TelegramFaults()
         self._api = BotApiHandler(self.world, self.faults)
-        self.records.changed = self._wake
-        self._changed = anyio.Event()
+        self._changed = Signal()
+        self.records.changed = self._changed.set
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup
         self._site: web.TCPSite | None = None
-        app = web.Application(client_max_size=_MAX_BODY)
+        app = self.application()
         app.router.add_route("*", "/bot{token:[^/]+}/{method}", self._api.call)
         app.router.add_get("/file/bot{token:[^/]+}/{path:.+}", self._api.download)
-        add_control(app, self, self.records.as_json)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    @property
-    def url(self) -> str:
-        """Base URL of API and files, without a trailing slash."""
-        return f"http://127.0.0.1:{self.port}"
+        add_control(app, self)
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self._runner.cleanup)
@@ -87,14 +76,11 @@ class TelegramServer(TelegramUserActions):
 
     async def up(self) -> None:
         """Listen again on the same port."""
-        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await self._site.start()
-        self.port = self.port or self._runner.addresses[-1][1]
+        self._site = await self.listen()
         self.records.changed()
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Be down within the block."""
         await self.down()
         try:
             yield
@@ -111,14 +97,8 @@ class TelegramServer(TelegramUserActions):
         raise TimeoutError(f"not within {within} s: {self.records.statistics()}")
 
     async def until_messages(self, chat: Chat, count: int, within: float = 60.0) -> None:
-        """Wait until the bots have sent this many messages to a chat."""
-        number = chat.id if isinstance(chat, TelegramChat) else chat
+        number = self._room(chat).chat.id
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
     async def until_confirmed(self, within: float = 60.0) -> None:
-        """Wait until every update is confirmed."""
         await self.until(lambda books: not books.unconfirmed, within)
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

@@ -17,7 +17,7 @@ MAX_TEXT = 4096
 MAX_CAPTION = 1024
 MAX_UPLOAD = 50 * 1024 * 1024
 MAX_ENTITIES = 100
-_MAX_TOAST = 200
+MAX_TOAST = 200
 _MAX_CALLBACK_DATA = 64
 _ENTITIES = frozenset(
     "mention hashtag cashtag bot_command url email phone_number bold italic underline strikethrough "
@@ -49,7 +49,6 @@ class BotApiError(Exception):
         self.parameters = parameters or {}
 
     def as_json(self) -> Json:
-        """Return the response body."""
         body: Json = {"ok": False, "error_code": self.status, "description": self.description}
         return body | ({"parameters": self.parameters} if self.parameters else {})
 
@@ -65,18 +64,16 @@ def units(text: str) -> int:
 
 
 class Params:
-    """The parameters of a call, from query or body."""
+    """The parameters of a call, from query or body; one that is absent is None, or an empty text."""
 
     def __init__(self, values: Json) -> None:
         self.values = values
 
     def text(self, name: str) -> str:
-        """Return a parameter as text; empty if it is absent."""
         value = self.values.get(name)
         return "" if value is None else str(value)
 
     def integer(self, name: str) -> int | None:
-        """Return an integer parameter; None if it is absent."""
         value = self.values.get(name)
         if value is None or value == "":
             return None
@@ -86,11 +83,10 @@ class Params:
             raise bad(f'invalid {name} specified: "{value}"') from exc
 
     def boolean(self, name: str) -> bool:
-        """Return a boolean parameter; forms send it as text."""
+        # Forms send it as text.
         return str(self.values.get(name, "")).lower() in {"true", "1", "yes"}
 
     def json(self, name: str) -> Any:
-        """Return a JSON-serialised parameter; None if it is absent."""
         value = self.values.get(name)
         if not isinstance(value, str):
             return value
@@ -161,13 +157,6 @@ def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
         if data is not None and not 1 <= len(str(data).encode()) <= _MAX_CALLBACK_DATA:
             raise bad("BUTTON_DATA_INVALID")
     return tuple(tuple(row) for row in rows)
-
-
-def checked_toast(text: str) -> str:
-    """Return the text of an answer to a callback query."""
-    if units(text) > _MAX_TOAST:
-        raise bad("MESSAGE_TOO_LONG")
-    return text
 
 
 def checked_commands(commands: Any) -> list[Json]:

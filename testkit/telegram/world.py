@@ -1,7 +1,4 @@
-"""The state of the Telegram test server: people, bots, chats, messages, files and queued updates.
-
-All functions are synchronous and run on one event loop.
-"""
+"""The state of the Telegram test server: people, bots, chats, messages, files and queued updates."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
-
+from testkit.loopback import Signal
 from testkit.telegram.records import BotMessage, Json, TelegramRecords, UpdateDelivery
 from testkit.telegram.validation import BotApiError, bad
 
@@ -31,7 +27,6 @@ class TelegramUser:
     language_code: str | None = None
 
     def as_json(self) -> Json:
-        """Return the Bot API's ``User``."""
         known = {"id": self.id, "is_bot": self.is_bot, "first_name": self.first_name}
         optional = {"username": self.username, "language_code": self.language_code}
         return known | {name: value for name, value in optional.items() if value}
@@ -48,14 +43,11 @@ class TelegramChat:
     forum: bool = False
 
     def as_json(self) -> Json:
-        """Return the Bot API's ``Chat``."""
         known: Json = {"id": self.id, "type": self.type}
+        optional: Json = {"title": self.title, "is_forum": self.forum}
         if self.user is not None:
-            known |= {"first_name": self.user.first_name}
-            known |= {"username": self.user.username} if self.user.username else {}
-        elif self.title is not None:
-            known |= {"title": self.title}
-        return known | ({"is_forum": True} if self.forum else {})
+            optional = {"first_name": self.user.first_name, "username": self.user.username}
+        return known | {name: value for name, value in optional.items() if value}
 
 
 Chat = TelegramChat | int
@@ -75,7 +67,6 @@ class StoredFile:
     size: int
 
     def as_json(self) -> Json:
-        """Return the fields that each kind of file has."""
         return {"file_id": self.id, "file_unique_id": self.unique, "file_size": self.size}
 
 
@@ -107,12 +98,12 @@ class BotAccount:
     commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     callbacks: set[str] = field(default_factory=set)
     ids: Any = field(default_factory=lambda: itertools.count(700_000_001))
-    changed: anyio.Event = field(default_factory=anyio.Event)
+    changed: Signal = field(default_factory=Signal)
 
-    def wake(self) -> None:
-        """Wake the tasks that wait for this bot."""
+    def end_poll(self, why: str) -> None:
+        """End a waiting ``getUpdates`` with a conflict."""
+        self.poll, self.poll_ended = self.poll + 1, why
         self.changed.set()
-        self.changed = anyio.Event()
 
     def wants(self, kind: str) -> bool:
         """Return whether the bot receives updates of this kind."""
@@ -139,25 +130,17 @@ class TelegramWorld:
         self.callback_ids = itertools.count(4_000_000_000_000_001)
 
     def bot_of(self, token: str) -> BotAccount:
-        """Return the bot with this token."""
         bot = self.bots.get(token)
         if bot is None or bot.revoked:
             raise BotApiError(401, "Unauthorized")
         return bot
 
     def bot_by_id(self, bot: int) -> BotAccount:
-        """Return the bot with this id."""
-        for one in self.bots.values():
-            if one.user.id == bot:
-                return one
-        raise KeyError(f"no bot {bot} on this server")
+        return next(one for one in self.bots.values() if one.user.id == bot)
 
     def room_for(self, bot: BotAccount, chat: str) -> ChatState:
         """Return the chat that a call names, if the bot may write there."""
-        room = None
-        for one in self.rooms.values():
-            if chat == str(one.chat.id):
-                room = one
+        room = next((one for one in self.rooms.values() if chat == str(one.chat.id)), None)
         if room is None:
             raise bad("chat_id is empty" if not chat else "chat not found")
         if room.moved_to is not None:
@@ -177,10 +160,8 @@ class TelegramWorld:
         }
         if topic is not None and topic in room.topics:
             head |= {"message_thread_id": topic, "is_topic_message": True}
-            opened = room.topics[topic]
-            if opened:
-                # Telegram makes each message of a topic a reply to the topic's first message.
-                head |= {"reply_to_message": opened}
+            # Telegram makes each message of a topic a reply to the topic's first message.
+            head |= {"reply_to_message": room.topics[topic]}
         return head
 
     def replied(self, room: ChatState, head: Json, target: int) -> Json:
@@ -193,36 +174,32 @@ class TelegramWorld:
             fields |= {"message_thread_id": original.get("message_thread_id", target)}
         return fields
 
-    def queue(self, bot: BotAccount, kind: str, content: Json) -> UpdateDelivery:
+    def queue(self, bot: BotAccount, content: Json, *, kind: str | None = None) -> UpdateDelivery:
         """Queue an update for a bot; drop it if the bot does not receive its kind."""
-        delivery = self._delivery(bot, {kind: copy.deepcopy(content)})
-        delivery.dropped = not bot.wants(kind)
-        self._enqueue(bot, delivery)
-        return delivery
-
-    def raw(self, bot: BotAccount, content: Json) -> UpdateDelivery:
-        """Queue an update unchanged and unfiltered."""
-        delivery = self._delivery(bot, content)
-        self._enqueue(bot, delivery)
-        return delivery
-
-    def _enqueue(self, bot: BotAccount, delivery: UpdateDelivery) -> None:
-        """Record an update, and queue it unless it was dropped."""
-        self.records.updates.append(delivery)
-        if not delivery.dropped:
-            bot.queue.append(delivery)
-            bot.wake()
-        self.records.changed()
-
-    def _delivery(self, bot: BotAccount, content: Json) -> UpdateDelivery:
         number = next(bot.ids)
-        return UpdateDelivery(
-            bot.user.id, number, {"update_id": number, **content}, time.monotonic()
+        delivery = UpdateDelivery(
+            bot.user.id, number, {"update_id": number, **copy.deepcopy(content)}
         )
+        self.records.updates.append(delivery)
+        if kind is None or bot.wants(kind):
+            bot.queue.append(delivery)
+            bot.changed.set()
+        else:
+            delivery.dropped = True
+        self.records.changed()
+        return delivery
 
-    def present(self, room: ChatState) -> list[BotAccount]:
-        """Return the bots in a chat."""
-        return [bot for bot in self.bots.values() if bot.user.id not in room.away]
+    def tell(self, room: ChatState, kind: str, content: Json) -> None:
+        """Queue an update for each bot in a chat."""
+        for bot in self.bots.values():
+            if bot.user.id not in room.away:
+                self.queue(bot, {kind: content}, kind=kind)
+
+    def file_at(self, path: str) -> StoredFile:
+        for one in self.files.values():
+            if one.path == path:
+                return one
+        raise BotApiError(404, "Not Found")
 
     def add_file(self, folder: str, suffix: str, data: bytes, size: int | None) -> StoredFile:
         """Store a file for download by bots."""

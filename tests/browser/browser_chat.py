@@ -8,29 +8,24 @@ BOX = "#chat-text"
 
 
 async def say(page: Page, text: str) -> None:
-    """Write a message, and send it with Enter."""
     await page.locator(BOX).fill(text)
     await page.locator(BOX).press("Enter")
 
 
 def answers(page: Page) -> Locator:
-    """The bot's whole answers."""
     return page.locator(".chat-row.bot:not(.growing)")
 
 
 def said(page: Page) -> Locator:
-    """The person's messages."""
     return page.locator(".chat-row.person")
 
 
 async def shown(page: Page) -> list[str]:
-    """Return what the rows say, in their order."""
     texts = await page.locator(".chat-row .chat-body").all_inner_texts()
     return [text.strip() for text in texts]
 
 
 async def expect_shown(page: Page, words: list[str]) -> None:
-    """Wait until the rows say this, in this order."""
     await expect(page.locator(".chat-row .chat-body")).to_have_text(words, use_inner_text=True)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 _CUT = ("WebSocket connection to", "net::ERR_CONNECTION", "net::ERR_EMPTY_RESPONSE")
 """How the browser itself tells of a server that is gone."""
@@ -25,14 +25,7 @@ SCREENSHOTS = os.environ.get("TAPEBOT_SCREENSHOTS")
 
 @dataclass  # Playwright keeps its own beside methods that it calls: no slots.
 class Watch:
-    """Everything a browser's pages complained of, and asked others for.
-
-    Attributes:
-        url: The site's; nobody else is asked for anything.
-        is_cut: The site is gone for a while, as the test wants: that is no complaint.
-        expected: Parts of complaints that a test provokes.
-        complaints: What went wrong, in the browser's words.
-    """
+    """Everything a browser's pages complained of, and asked others for."""
 
     url: str
     is_cut: bool = False
@@ -40,7 +33,6 @@ class Watch:
     complaints: list[str] = field(default_factory=list)
 
     def over(self, context: BrowserContext) -> None:
-        """Watch all pages of a context."""
         context.on("console", self._console)
         context.on("request", self._request)
         context.on("weberror", lambda error: self._complain(f"uncaught: {error.error}"))
@@ -68,6 +60,28 @@ class Watch:
             self.complaints.append(text)
 
 
+async def new_page(
+    browser: Browser,
+    watch: Watch,
+    *,
+    dark: bool = False,
+    phone: bool = False,
+    language: str = "en-GB",
+) -> Page:
+    context = await browser.new_context(
+        color_scheme="dark" if dark else "light",
+        viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
+        has_touch=phone,
+        is_mobile=phone,
+        locale=language,
+        timezone_id="UTC",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    context.set_default_timeout(WITHIN)
+    watch.over(context)
+    return await context.new_page()
+
+
 async def assert_accessible(page: Page) -> None:
     """Fail where axe finds what keeps people out: violations that are serious or critical."""
     # What rises or fades in is paler than it will be.
@@ -92,7 +106,6 @@ async def assert_one_heading(page: Page) -> None:
 
 
 async def assert_fits(page: Page) -> None:
-    """Fail where a page is wider than its window."""
     wide = await page.evaluate(
         "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )

@@ -79,13 +79,13 @@ async def test_server_killed_in_mid_answer_shows_everything_once(
     await say(page, "kill yourself while you answer")
     await expect(page.locator(".chat-row.growing")).to_contain_text("This")
     watch.is_cut = True
-    await site.end(signal.SIGKILL)
+    await site.program.end(signal.SIGKILL)
     await expect(page.locator("#chat-state")).to_contain_text("Reconnecting")
     await say(page, "and this was said meanwhile")
     await expect(page.locator("#chat-state")).to_contain_text("1 message waits")
     await shot(page, "chat-cut")
     gate.set()
-    await site.start()
+    await site.program.start()
     await expect(answers(page)).to_have_count(2)
     await until_quiet(page)
     watch.is_cut = False

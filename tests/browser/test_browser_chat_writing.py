@@ -26,12 +26,12 @@ async def test_draft_and_unsent_messages_outlive_a_reload(
     await expect(page.locator(BOX)).to_have_value("a draft\nof two lines")
     # The page's own network is cut: what is said stays in the tab, over a reload from its cache, too.
     watch.is_cut = True
-    await site.end(signal.SIGKILL)
+    await site.program.end(signal.SIGKILL)
     await say(page, "kept in the tab")
     await expect(said(page)).to_have_count(1)
     kept = await page.evaluate("Object.values(sessionStorage).join()")
     assert "kept in the tab" in kept
-    await site.start()
+    await site.program.start()
     await expect(answers(page)).to_have_count(1)
     await until_quiet(page)
     watch.is_cut = False

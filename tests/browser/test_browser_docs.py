@@ -11,7 +11,15 @@ from threading import Thread
 
 import anyio
 import pytest
-from browser_checks import WITHIN, Watch, assert_accessible, assert_fits, assert_one_heading, shot
+from browser_checks import (
+    WITHIN,
+    Watch,
+    assert_accessible,
+    assert_fits,
+    assert_one_heading,
+    new_page,
+    shot,
+)
 from playwright.async_api import Browser, expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -52,21 +60,17 @@ async def test_the_docs_build_without_a_warning_and_are_read_by_everybody(
     browser: Browser, address: str
 ) -> None:
     watch = Watch(address)
-    for width, dark in ((1100, False), (360, True)):
-        context = await browser.new_context(
-            color_scheme="dark" if dark else "light", viewport={"width": width, "height": 760}
-        )
-        watch.over(context)
-        page = await context.new_page()
+    for phone in (False, True):
+        page = await new_page(browser, watch, dark=phone, phone=phone)
         for name in SAMPLE:
             await page.goto(f"{address}/{name}.html")
             await assert_one_heading(page)
             await assert_fits(page)
             await assert_accessible(page)
-            await shot(page, f"docs-{name.replace('/', '-')}-{width}")
+            await shot(page, f"docs-{name.replace('/', '-')}-{phone}")
         await page.goto(f"{address}/search.html?q=passphrase")
         await expect(page.locator("#search-results a").first).to_be_visible()
         await page.goto(f"{address}/")
         await page.wait_for_url(f"{address}/docs/index.html")
-        await context.close()
+        await page.context.close()
     watch.check()

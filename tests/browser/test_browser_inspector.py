@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from browser_chat import answers, say
-from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, settled, shot
+from browser_checks import (
+    WITHIN,
+    OpenPage,
+    Watch,
+    check_page,
+    close_answer,
+    new_page,
+    settled,
+    shot,
+)
 from browser_site import Site
 from playwright.async_api import Browser, Page, expect
 from sampling import some
@@ -54,8 +63,14 @@ PAGES = (
 )
 
 
+async def pages(rig: Rig) -> list[str]:
+    """Return the paths of all pages, with what was talked of in ``fake:1`` and the group."""
+    (turn, *_) = (await rig.get("/turns", tape="fake:1"))["turns"]
+    known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
+    return [path.format(**known) for path in PAGES]
+
+
 async def press(page: Page, name: str) -> None:
-    """Press a button that gives a command."""
     await page.get_by_role("button", name=name, exact=True).first.click()
 
 
@@ -107,35 +122,9 @@ async def test_undo_by_its_button_is_felt_in_the_zone_in_memory_and_in_the_chat(
     await expect(newest).not_to_contain_text("I like tea")
 
 
-async def test_what_waits_is_accepted_and_dropped_by_its_buttons(rig, opened):
-    for what in ("French", "Latin"):
-        said = f"/memory add Always answer in {what} from now on"
-        await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
-    page = await opened(f"/memory?tape={GROUP}")
-    waiting = page.locator(".waiting")
-    await expect(waiting).to_have_count(2)
-    await press(page, "Accept fact 1")
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await close_answer(page)
-    await expect(waiting).to_have_count(1)
-    await expect(page.locator("#fact-list")).to_contain_text("Always answer in French")
-    await press(page, "Drop fact 2")
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await close_answer(page)
-    await expect(waiting).to_have_count(0)
-    await expect(page.locator("#fact-list")).not_to_contain_text("Latin")
-    await page.goto(f"{rig.url}/fact?tape={GROUP}&number=2")
-    await expect(page.get_by_role("main")).to_contain_text("dropped")
-    left = await rig.get("/quarantine", tape=GROUP)
-    assert left["waiting"] == []
-
-
 async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser: Browser) -> None:
     watch = Watch(rig.url, expected=("a status of 403",))
-    context = await browser.new_context(locale="en-GB")
-    context.set_default_timeout(WITHIN)
-    watch.over(context)
-    page = await context.new_page()
+    page = await new_page(browser, watch)
     await page.goto(f"{rig.url}/memory?tape=fake:1")
     await page.wait_for_url("**/login?next=*")
     await check_page(page)
@@ -155,7 +144,7 @@ async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser
     await page.wait_for_url("**/login")
     await page.go_back()
     await page.wait_for_url("**/login*")
-    await context.close()
+    await page.context.close()
     watch.check()
 
 
@@ -175,13 +164,11 @@ async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
     said = f"/memory add Always answer {HOSTILE}"
     await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
     await rig.talk("fake:empty", "/help", sender=Sender("9", HOSTILE), role="member")
-    (turn, *_) = (await rig.get("/turns", tape="fake:1"))["turns"]
     page = await opened("/sessions", dark=dark, phone=phone)
     await settled(page)
     name = f"{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}"
-    for number, path in some([*enumerate(PAGES)], apart=name):
-        known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
-        await page.goto(rig.url + path.format(**known))
+    for number, path in some([*enumerate(await pages(rig))], apart=name):
+        await page.goto(rig.url + path)
         # The page's own word: Playwright does not always know of the response.
         assert await page.evaluate(STATUS) == 200, path
         await check_page(page)

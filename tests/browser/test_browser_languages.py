@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from bracketed_language import UNMARKED, speak
-from browser_checks import WITHIN, OpenPage, Watch, check_page, settled, shot
-from playwright.async_api import Browser, Locator, Page, expect
+from browser_checks import WITHIN, OpenPage, check_page, settled, shot
+from playwright.async_api import Locator, expect
 from sampling import some
+from test_browser_inspector import BOB, GROUP, pages
 from web_rig import Rig
 
 from bot.bus import Sender
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: languages")]
 expect.set_options(timeout=WITHIN)
-
-GROUP = "telegram:-1001234567890"
-BOB = Sender("8", "Bob")
-PAGES = (
-    "/sessions",
-    "/sessions?words=nobody",
-    "/timeline?tape=fake:1",
-    "/timeline?tape=fake:1&entry=3",
-    "/timeline?tape=fake:1&words=bonn",
-    "/timeline?tape=fake:1&words=xyzzy",
-    "/memory?tape=fake:1&status=all",
-    "/memory?tape=fake:empty",
-    f"/memory?tape={GROUP}",
-    "/fact?tape=fake:1&number=1",
-    "/zones?tape=fake:1&from=0&to=2",
-    "/zones?tape=fake:empty",
-    "/problems?tape=fake:1",
-    "/reference?tape=fake:1&key=deadline",
-    "/reference?tape=fake:empty",
-    "/turns?tape=fake:1",
-    "/turns?tape=fake:empty",
-    "/budget?whose=all",
-    "/account",
-)
 
 
 async def unmarked(part: Locator) -> list[str]:
@@ -50,8 +26,8 @@ async def unmarked(part: Locator) -> list[str]:
 
 @pytest.fixture
 async def translated(
-    rig: Rig, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[OpenPage]:
+    rig: Rig, opened: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> OpenPage:
     """Returns a page of the rig's owner in a made-up language: ``de`` from the left, ``ar`` from the right."""
     await rig.talk("fake:1", ("Hello", "Hi **you**"), "/memory add I live in Bonn",
                    "/memory edit 1 I live in Graz", "/memory add أحب القهوة", "/memory share 2",
@@ -61,25 +37,7 @@ async def translated(
     await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
     await rig.talk("fake:empty", "/help", sender=Sender("9", "Zoe"), role="member")
     speak(monkeypatch, tmp_path / "locale", "de", "ar")
-    watch = Watch(rig.url)
-
-    async def opened(path: str, *, language: str, phone: bool = False) -> Page:
-        context = await browser.new_context(
-            viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 900},
-            locale=language,
-            timezone_id="UTC",
-        )
-        context.set_default_timeout(WITHIN)
-        await context.add_cookies([rig.cookie])
-        watch.over(context)
-        page = await context.new_page()
-        await page.goto(rig.url + path)
-        return page
-
-    yield opened
-    for context in browser.contexts:
-        await context.close()
-    watch.check()
+    return opened
 
 
 @pytest.mark.parametrize(
@@ -94,7 +52,7 @@ async def test_every_page_is_in_its_language_and_fits(
     page = await translated("/sessions", language=language, phone=phone)
     await settled(page)
     name = f"{direction}-{'phone' if phone else 'wide'}"
-    for number, path in some([*enumerate(PAGES)], apart=name):
+    for number, path in some([*enumerate(await pages(rig))], apart=name):
         await page.goto(rig.url + path)
         await settled(page)
         await page.evaluate(

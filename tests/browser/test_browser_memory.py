@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser_checks import WITHIN, OpenPage, check_page, close_answer
+from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer
 from playwright.async_api import Page, expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: memory")]
@@ -27,7 +27,10 @@ async def press(page: Page, name: str) -> None:
     await page.get_by_role("button", name=name, exact=True).first.click()
 
 
-async def test_facts_are_found_while_somebody_types_and_corrected_in_place(open_page: OpenPage):
+async def test_facts_are_found_while_somebody_types_and_corrected_in_place(
+    open_page: OpenPage, watch: Watch
+):
+    watch.expected = ("the server responded with a status of 401",)
     page = await open_page("/sessions")
     await give(
         page, "/memory add I live in Bonn", "/memory add I like tea", f"/memory add {HOSTILE}"
@@ -49,6 +52,12 @@ async def test_facts_are_found_while_somebody_types_and_corrected_in_place(open_
     await close_answer(page)
     await page.get_by_role("searchbox").fill("graz")
     await expect(facts).to_contain_text("I live in Graz")
+    # Who is no longer logged in is led to the login, and back.
+    await page.context.clear_cookies()
+    await press(page, "Edit fact 4")
+    await page.locator("dialog textarea").fill("I live in Linz")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/login?next=%2Fmemory%3Ftape%3D*")
 
 
 async def test_what_is_forgotten_by_two_presses_is_on_no_page_afterwards(open_page: OpenPage):

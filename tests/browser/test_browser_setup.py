@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import pytest
 from anyio.abc import Process
-from browser_checks import WITHIN, Watch, check_page, shot
-from browser_site import ROOT, running_site
+from browser_checks import WITHIN, Watch, check_page, new_page, shot
+from browser_site import running_site
 from playwright.async_api import Browser, Page, expect
-from preloaded import open_program, run_program
+from preloaded import environment, open_program
 from waiting import until
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
@@ -41,14 +38,14 @@ def answers(body):
 @asynccontextmanager
 async def setup_program(folder: Path, **settings: str) -> AsyncIterator[tuple[Process, str]]:
     """Run ``tapebot setup --web`` within the block; yield it and its link."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
-    environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(ROOT), **named}
+    given = environment(folder, **named)
+    del given["TAPEBOT_HOME"], given["TAPEBOT_WEB_LISTEN"]
     said = folder / "said.txt"
     with said.open("ab") as out:
         process = await open_program(
             ["-m", "bot", "setup", "--web"],
-            environment=environment,
+            environment=given,
             cwd=folder,
             stdout=out,
             stderr=out,
@@ -78,9 +75,7 @@ async def test_the_first_browser_with_the_link_sets_everything_up(browser: Brows
         watch = Watch(url)
         # The program ends with the last page, perhaps before the browser has asked for all it needs.
         watch.expected = (REFUSED, "net::ERR_CONNECTION_REFUSED")
-        context = await browser.new_context(viewport={"width": 360, "height": 740})
-        watch.over(context)
-        page = await context.new_page()
+        page = await new_page(browser, watch, phone=True)
         await page.goto(link)
         await page.wait_for_url(f"{url}/setup")
         await check_page(page)
@@ -120,7 +115,7 @@ async def test_the_first_browser_with_the_link_sets_everything_up(browser: Brows
         await expect(page.get_by_role("heading")).to_have_text("Done")
         with anyio.fail_after(60):
             assert await process.wait() == 0
-        await context.close()
+        await page.context.close()
         watch.check()
     env = (tmp_path / ".tapebot" / ".env").read_text()
     assert KEY in env
@@ -158,9 +153,7 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
         near.write_text(f"# mine\nTAPEBOT_TELEGRAM_API_BASE={telegram.url}\n")
         async with running_site(tmp_path) as site:
             watch = Watch(site.url)
-            context = await browser.new_context()
-            watch.over(context)
-            page = await context.new_page()
+            page = await new_page(browser, watch)
             await page.goto(await site.link())
             await page.wait_for_url(f"{site.url}/")
             await page.get_by_role("link", name="Setup").click()
@@ -181,16 +174,15 @@ async def test_an_owner_changes_settings_on_the_site(browser: Browser, tmp_path:
             await try_and_save(page)
             await expect(page.get_by_role("status").first).to_contain_text("tapebot runs already")
             assert "/enter#" not in await page.content()
-            run = partial(run_program, environment=site.environment, cwd=tmp_path)
-            made = await anyio.to_thread.run_sync(run, ["-m", "bot", "web", "token", "script"])
-            bearer = {"Authorization": f"Bearer {made.stdout.strip()}"}
+            token = await site.program.run("web", "token", "script")
+            bearer = {"Authorization": f"Bearer {token}"}
             program = await browser.new_context(extra_http_headers=bearer)
             refused = await program.request.get(f"{site.url}/setup")
             assert refused.status == 403
             assert "not by a token" in await refused.text()
             await program.close()
             await check_page(page)
-            await context.close()
+            await page.context.close()
             watch.check()
         assert near.read_text().startswith(f"# mine\nTAPEBOT_TELEGRAM_API_BASE={telegram.url}\n")
         assert f"TAPEBOT_TELEGRAM_TOKEN={telegram.token}\n" in near.read_text()

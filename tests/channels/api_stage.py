@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,9 +12,10 @@ from typing import Any
 
 import anyio
 import httpx
+from channel_ends import Door
 from openai import AsyncOpenAI
 
-from bot.bus import API_CHANNEL, AccessDecision, AccessRequest, Attachment, RemoteFile
+from bot.bus import API_CHANNEL, Attachment, RemoteFile
 from bot.bus.access.control import open_access_control
 from bot.core.clock import SystemClock
 from bot.inspector.access.logins import LoginService
@@ -33,14 +33,6 @@ from channels.base import ChannelContext, GroupPolicy
 
 FIRST = "api:local:1"
 SECOND = "api:local:2"
-PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n pixel").decode()
-
-
-class Door:
-    """Knows the owner of this machine."""
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id == "local" else None)
 
 
 @dataclass
@@ -140,7 +132,7 @@ async def program(
             url=url,
         )
         context = ChannelContext(
-            Door(), keeps, (), GroupPolicy(), folder / "channel", lambda _: None
+            Door({"local": "owner"}), keeps, (), GroupPolicy(), folder / "channel", lambda _: None
         )
         channel = ApiChannel(context, ClientSessions(web))
         tasks = await stack.enter_async_context(anyio.create_task_group())

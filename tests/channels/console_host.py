@@ -17,7 +17,6 @@ import anyio.lowlevel
 
 from bot.bus import (
     Activity,
-    Address,
     Answer,
     DeliveryReport,
     Inbound,
@@ -38,13 +37,7 @@ class EchoPort:
         self._stop = anyio.Event()
 
     async def publish(self, inbound: Inbound) -> PublishResult:
-        self._note(
-            inbound=inbound.text,
-            id=inbound.id,
-            session=inbound.session,
-            sender=[inbound.sender.id, inbound.sender.name],
-            aware=inbound.sent_at.utcoffset() is not None,
-        )
+        self._note(inbound=inbound.text, id=inbound.id)
         if inbound.text == "/stop":
             self._stop.set()
         await self._to_bot.send(inbound)
@@ -58,10 +51,6 @@ class EchoPort:
 
     async def report(self, report: DeliveryReport) -> None:
         self._note(report=report.answer, delivered=report.delivered, session=report.session)
-
-    def leave_behind(self, text: str) -> None:
-        address = Address("console", "local")
-        self._to_person.send_nowait(Answer(address, "left", text, reply_to="of-a-former-run"))
 
     async def serve(self) -> None:
         async for inbound in self._from_person:
@@ -95,8 +84,6 @@ class EchoPort:
 
 async def host(options: argparse.Namespace) -> None:
     port = EchoPort(options.log)
-    if options.leftover is not None:
-        port.leave_behind(options.leftover)
     channel = ConsoleChannel(
         history_file=options.history,
         user_name="Ada",
@@ -120,7 +107,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path)
     parser.add_argument("--history", type=Path)
-    parser.add_argument("--leftover")
     options = parser.parse_args()
     # The mode that files and directories get must not depend on the machine's mask.
     os.umask(0)

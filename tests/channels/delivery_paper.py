@@ -30,11 +30,9 @@ class Paper:
 
     pages: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     replies: dict[str, str | None] = field(default_factory=dict)
-    buttons: dict[str, tuple[Button, ...]] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
     calls: list[tuple[str, str, float]] = field(default_factory=list)
     faults: dict[str, list[MessengerError]] = field(default_factory=lambda: defaultdict(list))
-    drafts: list[str] | None = None
     refuses_markup: bool = False
     numbers: int = 0
 
@@ -59,7 +57,6 @@ class Paper:
         page = str(self.numbers)
         self.pages[message.address.chat_id][page] = message.piece
         self.replies[page] = message.reply_to
-        self.buttons[page] = message.buttons
         return page
 
     async def edit(
@@ -69,7 +66,6 @@ class Paper:
         if message_id not in self.pages[address.chat_id]:
             raise MessageGone("there is no such message")
         self.pages[address.chat_id][message_id] = piece
-        self.buttons[message_id] = buttons
 
     async def delete(self, address: Address, message_id: str) -> None:
         await self._called("delete", address, "")
@@ -80,11 +76,7 @@ class Paper:
         self.typed.append(address.chat_id)
 
     async def draft(self, address: Address, stream: str, piece: str) -> bool:
-        await anyio.lowlevel.checkpoint()
-        if self.drafts is None:
-            return False
-        self.drafts.append(piece)
-        return True
+        return False
 
     async def _called(self, call: str, address: Address, piece: str) -> None:
         await anyio.lowlevel.checkpoint()

@@ -1,6 +1,6 @@
 """The Discord channel between the real bus and a Discord on a socket, for tests.
 
-Whoever is in ``Doors.people`` and whatever is in ``Doors.places`` may; everybody else may not.
+Whoever is in ``Door.people`` and whatever is in ``Door.places`` may; everybody else may not.
 """
 
 from __future__ import annotations
@@ -13,22 +13,18 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
+from channel_ends import Door, Port
 
 from bot.bus import (
-    AccessDecision,
-    AccessRequest,
     Address,
     Answer,
     Attachment,
     BusError,
-    ChannelPort,
     DeliveryReport,
     FileUnavailable,
     Inbound,
     Outbound,
-    PublishResult,
     RemoteFile,
-    Role,
 )
 from bot.bus.local import LocalBus
 from channels.base import ChannelContext, GroupPolicy, MenuCommand
@@ -40,25 +36,6 @@ COMMANDS = (
     MenuCommand("stop", "end what I am doing"),
 )
 MOST_BYTES = 1000
-
-
-@dataclass
-class Doors:
-    """Who may; knocks are kept in order."""
-
-    people: dict[str, Role] = field(default_factory=dict)
-    places: set[str] = field(default_factory=set)
-    reply: str | None = None
-    replies_in_public: bool = False
-    knocks: list[AccessRequest] = field(default_factory=list)
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        self.knocks.append(access_request)
-        role = self.people.get(access_request.sender.id)
-        if role is None and self.places & {*access_request.chat_ids}:
-            role = "member"
-        told = role is None and (access_request.private or self.replies_in_public)
-        return AccessDecision(role, self.reply if told else None)
 
 
 @dataclass
@@ -85,26 +62,13 @@ class Shelf:
         return Attachment(**facts, size=len(data), blob="0" * 64, text=text)
 
 
-class Port:
-    """The bus's end for the channel, which refuses what it was told to."""
-
-    def __init__(self, port: ChannelPort, refusals: list[BusError]) -> None:
-        self._port, self._refusals = port, refusals
-        self.receive, self.report, self.wait_drained = port.receive, port.report, port.wait_drained
-
-    async def publish(self, inbound: Inbound) -> PublishResult:
-        if self._refusals:
-            raise self._refusals.pop(0)
-        return await self._port.publish(inbound)
-
-
 class Rig:
     """What a test holds of a running channel."""
 
     def __init__(self, server: DiscordServer, folder: Path, **groups) -> None:
         self.server = server
         self.folder = folder
-        self.doors, self.shelf = Doors(), Shelf()
+        self.doors, self.shelf = Door(), Shelf()
         self.announced: list[str] = []
         self.groups = GroupPolicy(**groups)
         self.heard: list[Inbound] = []
@@ -128,10 +92,7 @@ class Rig:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Rig]:
-        """Run it, and begin when it is connected.
-
-        Of a life before, the server may still hold the connection.
-        """
+        """Run it, and begin when it is connected; the server may still hold one of a life before."""
         before = self.server.records.count_gateway_events("ready")
         async with self.running():
             await self.server.until(lambda books: books.count_gateway_events("ready") > before)
@@ -182,6 +143,10 @@ class Rig:
     ) -> DeliveryReport:
         """Send an answer and wait until the channel has said what became of it."""
         await self.send(Answer(address, number, text, replaced_message_id=replaces, **more))
+        return await self.answered(number)
+
+    async def answered(self, number: str) -> DeliveryReport:
+        """Wait for the last word on an answer."""
         await self.until(lambda: any(each.answer == number and each.final for each in self.reports))
         return next(each for each in self.reports if each.answer == number and each.final)
 
@@ -204,5 +169,8 @@ class Rig:
             else:
                 self.heard.append(item.inbound)
                 await item.ack()
-            self._changed.set()
-            self._changed = anyio.Event()
+            self.touch()
+
+    def touch(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

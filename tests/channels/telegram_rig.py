@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from channel_ends import Door, Port
 from waiting import until
 
 from bot.bus import (
-    AccessDecision,
-    AccessRequest,
     Answer,
     Attachment,
-    BusError,
-    ChannelPort,
     DeliveryReport,
     FileUnavailable,
     Inbound,
-    PublishResult,
     RemoteFile,
-    Role,
     SharedSpool,
 )
 from bot.bus.local import LocalBus
@@ -40,28 +36,6 @@ REFUSAL = "This bot is _private_."
 GROUP = -1001
 
 
-class Door:
-    """Lets in whom it knows; tells strangers so in private."""
-
-    def __init__(self) -> None:
-        self.roles: dict[str, Role] = {}
-        self.chats: set[str] = set()
-        self.knocks: list[AccessRequest] = []
-        self.broken = False
-        self.silent_in_groups = True
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        if self.broken:
-            raise BusError("the list of people cannot be written")
-        self.knocks.append(access_request)
-        if access_request.sender.id in self.roles:
-            return AccessDecision(self.roles[access_request.sender.id])
-        if self.chats & set(access_request.chat_ids):
-            return AccessDecision("member")
-        told = access_request.private or not self.silent_in_groups
-        return AccessDecision(None, REFUSAL if told else None)
-
-
 class Desk:
     """Fetches files of up to a size; a voice message says what its bytes are."""
 
@@ -76,48 +50,14 @@ class Desk:
         return Attachment(file.kind, file.name, file.mime, len(data), text=text)
 
 
-class Port:
-    """The bus's port, through which a test may let nothing pass."""
-
-    def __init__(self, port: ChannelPort) -> None:
-        self._port = port
-        self.receive, self.wait_drained = port.receive, port.wait_drained
-        self.refusals: list[BusError] = []
-        self.gate: anyio.Event | None = None
-        self.tries = 0
-        self.reports: list[DeliveryReport] = []
-        self.reported = anyio.Event()
-
-    async def publish(self, inbound: Inbound) -> PublishResult:
-        self.tries += 1
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.refusals:
-            raise self.refusals.pop(0)
-        return await self._port.publish(inbound)
-
-    async def report(self, report: DeliveryReport) -> None:
-        self.reports.append(report)
-        await self._port.report(report)
-        self.reported.set()
-        self.reported = anyio.Event()
-
-
 @dataclass
 class Rig:
-    """Everything around the channel.
-
-    Attributes:
-        inbounds: What reached the bus, in order.
-        answering: Whether each message that asks is answered ``echo: TEXT``.
-        spool: That of several processes.
-        move_chats: Keeps for all processes which chats have other ids.
-    """
+    """Everything around the channel; with ``answering`` each question is answered ``echo: TEXT``."""
 
     telegram: TelegramServer
     folder: Path
     bus: LocalBus
-    access_control: Door = field(default_factory=Door)
+    access_control: Door = field(default_factory=partial(Door, reply=REFUSAL))
     desk: Desk = field(default_factory=Desk)
     said: list[str] = field(default_factory=list)
     inbounds: list[Inbound] = field(default_factory=list)
@@ -136,7 +76,7 @@ class Rig:
 
     def port(self, name: str = "telegram") -> Port:
         if name not in self.ports:
-            self.ports[name] = Port(self.bus.channel(name))
+            self.ports[name] = Port(self.bus.channel(name), [])
         return self.ports[name]
 
     def channel(
@@ -207,10 +147,7 @@ class Rig:
         return self.telegram.records.texts(chat.id)
 
     async def until_reported(self, count: int = 1) -> list[DeliveryReport]:
-        """Return the last words on answers, once there are so many.
-
-        What is shown may stand in the chat before the channel learns its id.
-        """
+        """Return the last words on answers, once there are so many: what is shown may come before."""
         port = self.port()
         with anyio.fail_after(SECONDS):
             while len(finals := [one for one in port.reports if one.final]) < count:
@@ -250,7 +187,7 @@ async def rigged(folder: Path, **how: Any) -> AsyncIterator[Rig]:
     async with TelegramServer() as telegram, anyio.create_task_group() as tasks:
         bus = LocalBus(folder / "bus", max_queued_messages=50, sync=False)
         rig = Rig(telegram, folder, bus, **how)
-        rig.access_control.roles["7"] = "owner"
+        rig.access_control.people["7"] = "owner"
         rig.chat = telegram.private(telegram.user(7, "Ada", "ada"))
         telegram.user(13, "Eve", "eve")
         tasks.start_soon(rig.work)

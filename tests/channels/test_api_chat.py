@@ -22,6 +22,7 @@ WEATHER: Any = {
 }
 
 
+@pytest.mark.slow
 async def test_a_conversation_is_a_session_whatever_the_client_repeats(tmp_path: Path) -> None:
     model = ScriptedModel([text_reply("Hello, Ada."), text_reply("You are Ada.")])
     async with program(tmp_path, model) as stage:

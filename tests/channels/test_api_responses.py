@@ -20,6 +20,7 @@ WEATHER: Any = {
 }
 
 
+@pytest.mark.slow
 async def test_a_response_goes_on_from_the_previous_one_or_from_an_earlier_one(
     tmp_path: Path,
 ) -> None:
@@ -43,6 +44,7 @@ async def test_a_response_goes_on_from_the_previous_one_or_from_an_earlier_one(
             await create(model="tapebot", input="Hi", previous_response_id="resp_99_after-0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_calls_and_their_outputs(tmp_path: Path, streamed: bool) -> None:
     call = tool_call_reply(("weather", {"city": "Rome"}))

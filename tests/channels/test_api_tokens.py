@@ -86,6 +86,7 @@ SHOWS = (
 """Commands that show what more than this conversation knows."""
 
 
+@pytest.mark.slow
 async def test_a_token_changes_and_shows_by_commands_only_what_it_has_the_right_to(tmp_path):
     async with (
         program(tmp_path, ScriptedModel([]), metered=True) as stage,

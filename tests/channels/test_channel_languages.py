@@ -48,7 +48,7 @@ async def test_telegram_states_the_language_of_the_client(rig):
     rig.telegram.user(9, "Bo", language="tlh")
     async with rig.running():
         for person in (8, 9):
-            rig.access_control.roles[str(person)] = "member"
+            rig.access_control.people[str(person)] = "member"
             rig.telegram.say(rig.telegram.private(person), person, "Hello")
         await rig.arrived(2)
     assert {one.sender.id: one.sender.language for one in rig.inbounds} == {"8": "de", "9": ""}

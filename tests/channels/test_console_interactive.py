@@ -76,23 +76,6 @@ def said(log: Path) -> list[str]:
     return [event["inbound"] for event in events if "inbound" in event]
 
 
-def test_the_banner_and_a_prompt_come_first_and_an_answer_is_shown_then_reported(
-    start: Start, log: Path
-):
-    """The plain conversation, and Ctrl-D leaves."""
-    console = start()
-    assert "tapebot, for tests\r\nsecond banner line\r\n" in console.before
-    console.send("hello\r")
-    console.expect_exact("echo: hello\r\n")
-    leave(console)
-    inbound, report = [json.loads(line) for line in log.read_text().splitlines()]
-    assert report == {
-        "report": f"a-{inbound['id']}",
-        "delivered": True,
-        "session": "console:local",
-    }
-
-
 def test_text_is_seen_as_it_streams_and_its_final_form_replaces_it(start: Start):
     """The raw text above the prompt is erased before the rendered Markdown is written."""
     console = start()
@@ -139,6 +122,7 @@ def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
     assert said(log) == ["line one\nline two"]
 
 
+@pytest.mark.slow
 def test_history_outlives_the_run_and_is_its_owners_alone(start: Start, log: Path, tmp_path: Path):
     """The arrow key brings back a line of an earlier run, from a private file."""
     file = tmp_path / "home" / "history"
@@ -179,6 +163,7 @@ def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt
     console.expect_exact("slow")
     console.send("\x1b[B")
     assert erase_history_entries(file, lambda text: "secret" in text) == 1
+    assert file.stat().st_mode & 0o777 == 0o600
     console.send(CTRL_C)
     console.expect_exact("and no more")
     console.expect_exact("you>")

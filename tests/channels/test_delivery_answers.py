@@ -8,22 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.bus import Button, DeliveryReport, PartialAnswer
+from bot.bus import PartialAnswer
 from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
-    MessageRejected,
     RateLimited,
 )
-
-
-async def test_an_answer_is_shown_as_a_reply_and_reported_once_with_its_platform_ids():
-    async with Running() as run:
-        run.port.give(answer("hello"))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["hello"]
-    assert run.paper.replies == {"1": "7"}
-    assert run.port.reports == [DeliveryReport("paper:1", "t1", platform_ids=("1",))]
 
 
 async def test_a_long_answer_arrives_whole_and_only_its_first_part_is_a_reply():
@@ -55,38 +45,6 @@ async def test_formatting_that_the_platform_refuses_is_sent_plain():
         await run.port.until_final(1)
     assert run.paper.shown() == ["bold words that are shown"]
     assert run.port.finals()[0].delivered
-
-
-async def test_an_answer_that_is_refused_for_good_is_reported_with_the_reason():
-    paper = Paper()
-    paper.faults["1"] = [MessageRejected("bot was blocked by the user")]
-    async with Running(paper) as run:
-        run.port.give(answer("hello"), answer("again", "t2"))
-        await run.port.until_final(2)
-    first, second = run.port.finals()
-    assert (first.delivered, first.error) == (False, "bot was blocked by the user")
-    assert second.delivered
-
-
-async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():
-    paper = Paper(numbers=3)
-    paper.pages["1"] = {"1": "It was a dark and", "2": "and then too much of it", "3": "rest"}
-    async with Running(paper) as run:
-        run.port.give(answer("It was a dark night.", sent_message_ids=("1", "2", "3")))
-        await run.port.until_final(1)
-    assert paper.pages["1"] == {"1": "It was a dark night."}
-    assert [call for call, _, _ in paper.calls] == ["edit", "delete", "delete"]
-
-
-async def test_the_answer_to_a_button_takes_the_place_of_its_message():
-    paper = Paper(numbers=1)
-    paper.pages["1"] = {"1": "page 1"}
-    more = (Button("More", "/memory 3"),)
-    async with Running(paper) as run:
-        run.port.give(answer("page 2", replaced_message_id="1", buttons=more))
-        await run.port.until_final(1)
-    assert paper.pages["1"] == {"1": "page 2"}
-    assert paper.buttons["1"] == more
 
 
 FAULTS = st.sampled_from(

@@ -62,13 +62,6 @@ async def shown(paper: Pinboard, *answers) -> Running:
     return run
 
 
-async def test_files_stand_below_the_text_in_order_and_are_reported_with_it():
-    run = await shown(Pinboard(), answer("Here.", files=(ONE, TWO)), answer("Next.", "t2"))
-    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>", "Next."]
-    [first, _] = run.port.finals()
-    assert (first.delivered, first.platform_ids) == (True, ("1", "2", "3"))
-
-
 async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     paper = Pinboard()
     paper.trouble["one.zip"] = [MessageRejected("no files here")]

@@ -15,26 +15,6 @@ from channels.delivery.messenger import RateLimited
 MINUTES = 600.0
 
 
-async def test_a_stream_becomes_its_answer_without_a_second_message():
-    async with Running() as run:
-        for length in range(30, 120, 10):
-            run.port.give(PartialAnswer(HERE, "t1", "word " * (length // 5)))
-            await until(lambda size=length: sum(map(len, run.paper.shown())) >= size)
-        run.port.give(answer("the end"))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["the end"]
-
-
-async def test_a_stream_that_starts_anew_doubles_nothing():
-    async with Running() as run:
-        run.port.give(PartialAnswer(HERE, "t1", "a first try that broke off in the middle"))
-        await until(lambda: bool(run.paper.shown()))
-        run.port.give(PartialAnswer(HERE, "t1", "a second try, of which there is less yet"))
-        run.port.give(answer("a second try that came to its end"))
-        await run.port.until_final(1)
-    assert run.paper.shown() == ["a second try that came to its end"]
-
-
 class Passing(selectors.DefaultSelector):
     """Lets the time that the loop would wait pass at once."""
 

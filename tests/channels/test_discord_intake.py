@@ -26,17 +26,6 @@ def forwarded(**message) -> dict:
     return {"message_snapshots": [{"message": snapshot | message}], "message_reference": reference}
 
 
-async def test_a_direct_message_is_a_private_question_with_its_facts(rig, server, ada):
-    async with rig.connected():
-        number = server.say(server.direct(ada), ada, "hello <@&1> there")
-        (inbound,) = await rig.hear()
-    assert inbound.address == Address("discord", str(server.direct(ada)))
-    assert (inbound.id, inbound.text) == (str(number), "hello <@&1> there")
-    assert (inbound.sender.id, inbound.sender.name) == (str(ada), "Ada")
-    assert (inbound.private, inbound.expects_answer, inbound.role) == (True, True, "owner")
-    assert rig.doors.knocks[-1].text == "hello <@&1> there"
-
-
 async def test_a_stranger_is_told_what_access_says_and_nothing_of_theirs_is_fetched(
     rig, server, eve
 ):
@@ -198,31 +187,6 @@ async def test_an_edit_is_a_new_version_and_a_preview_is_nothing(rig, server, ad
     assert (edit.text, edit.edited_message_id, edit.expects_answer) == ("hello", str(number), True)
     assert edit.id.startswith(f"{number}.e")
     assert rig.heard[2].text == "next"
-
-
-async def test_a_button_is_its_command_pressed_on_its_message(rig, server, ada, eve):
-    place = server.direct(ada)
-    async with rig.connected():
-        server.say(place, ada, "hello")
-        await rig.hear()
-        address = rig.heard[0].address
-        long = Button("Too long", "/" + "x" * 200)
-        buttons = (Button("Undo", "/memory undo"), long)
-        report = await rig.answer(address, "Cleared.", buttons=buttons)
-        message = int(report.platform_ids[0])
-        (row,) = server.records.messages[message].components
-        assert [each["label"] for each in row["components"]] == ["Undo"]
-        number = server.press(message, "t:/memory undo", ada)
-        await rig.hear(2)
-        pressed = rig.heard[1]
-        assert (pressed.id, pressed.text) == (f"cb{number}", "/memory undo")
-        assert pressed.pressed_message_id == str(message)
-        interaction = server.records.interactions[number]
-        await server.until(lambda _: interaction.acknowledged)  # in time, or it would be refused
-        assert interaction.answer == 6
-        await rig.answer(address, "It is back.", number="a2", replaces=pressed.pressed_message_id)
-        assert server.records.messages[message].content == "It is back."
-        assert not server.records.messages[message].components
 
 
 async def test_a_strangers_press_is_refused_to_them_alone(rig, server, ada, eve, general):

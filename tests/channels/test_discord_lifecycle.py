@@ -138,6 +138,7 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert "the connection to Discord was lost" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_network_that_swallows_everything_is_soon_told(rig, server):
     gate = anyio.Event()
     server.faults.slow(where=r"GET /users/@me$", gate=gate)

@@ -64,6 +64,7 @@ def test_nothing_visible_is_no_piece(nothing: str):
     assert render(nothing) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source", ["[" * 4000, "[\\" * 2000 + "](", "](`a " * 1000, "||a " * 1000, "- " * 2000 + "[ ]"]
 )

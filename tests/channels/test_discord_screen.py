@@ -53,18 +53,6 @@ async def test_an_answer_replies_to_its_message_and_pings_nobody_else(rig, serve
     assert shown.flags & 1 << 2
 
 
-async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
-    rig, server, place, address
-):
-    text = "\n\n".join(f"paragraph {number} " + "word " * 60 for number in range(30))
-    report = await rig.answer(address, text)
-    pieces = server.records.texts(place, author=server.bot_id)
-    assert len(pieces) > 2
-    assert all(len(each) <= 2000 for each in pieces)
-    assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
-    assert len(report.platform_ids) == len(pieces)
-
-
 @pytest.mark.slow
 async def test_a_lost_response_makes_no_second_message(rig, server, place, address):
     server.faults.lose(POST)
@@ -96,24 +84,6 @@ async def test_who_blocks_the_bot_gets_no_answer_and_the_report_says_why(rig, se
     report = await rig.answer(address, "hello?")
     assert not report.delivered
     assert "Cannot send messages to this user" in report.error
-
-
-async def test_what_was_shown_before_a_kill_is_not_shown_again(
-    server, ada, place, address, tmp_path
-):
-    rig = Rig(server, tmp_path)
-    rig.doors.people[str(ada)] = "owner"
-    async with rig.connected():
-        asked = server.say(place, ada, "hello")
-        await rig.hear()
-        await rig.answer(address, "an answer", reply_to=str(asked))
-    server.hub.nonce_window = 0.0
-    again = Rig(server, tmp_path / "again")
-    async with again.connected():
-        first = await again.answer(address, "an answer", reply_to=str(asked))
-        assert first.platform_ids == rig.reports[-1].platform_ids
-        await again.answer(address, "an answer", number="a2")
-    assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]
 
 
 async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(

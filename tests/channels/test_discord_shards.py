@@ -53,9 +53,10 @@ async def test_each_shard_hears_its_own_servers_and_the_first_direct_conversatio
     server.say(zero, ada, asks(server, "to the first"))
     server.say(one, ada, asks(server, "to the second"))
     server.say(place, ada, "in private")
-    assert sorted(await fleet.hear(3)) == ["in private", "to the first", "to the second"]
-    assert sorted(first.port.published) == ["in private", "to the first"]
-    assert second.port.published == ["to the second"]
+    await fleet.hear(3)
+    assert sorted(fleet.texts()) == ["in private", "to the first", "to the second"]
+    assert sorted(first.published) == ["in private", "to the first"]
+    assert second.published == ["to the second"]
     # Sessions are named as if the bot were not divided.
     sessions = {each.address.session for each in fleet.heard}
     assert sessions == {f"discord:{each}" for each in (zero, one, place)}
@@ -95,7 +96,7 @@ async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_ne
     await fleet.hear(1)
     server.faults.lose(POST, times=float("inf"))
     answer = Answer(fleet.heard[0].address, "a1", "here it is", reply_to=str(number))
-    fleet.send(answer, 1)
+    fleet.posts[1].put(answer)
     await server.until_messages(one, 1)
     # Discord has it; whoever sent it never learns so.
     await second.die()
@@ -115,7 +116,7 @@ async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_
     fleet, server, ada, one
 ):
     first, second = await fleet.connected(0, 1)
-    fleet.send(Answer(Address("discord", str(one)), "a1", "good morning"), 0)
+    fleet.posts[0].put(Answer(Address("discord", str(one)), "a1", "good morning"))
     assert (await fleet.answered("a1")).delivered
     # Its own events come after the answer's.
     server.say(one, ada, asks(server, "thanks"))

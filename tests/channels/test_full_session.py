@@ -27,7 +27,7 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
         rig = TelegramRig(telegram, tmp_path, host.bus)
         sent: dict[int, list[str]] = {}
         for person, role, count in ((7, "owner", BACKLOG), (8, "member", 5)):
-            rig.access_control.roles[str(person)] = role
+            rig.access_control.people[str(person)] = role
             chat = telegram.private(telegram.user(person, "Ada"))
             sent[person] = [str(telegram.say(chat, person, f"number {n}")) for n in range(count)]
         async with rig.running():

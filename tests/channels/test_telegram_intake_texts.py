@@ -58,7 +58,7 @@ async def test_forwarded_text_is_not_the_persons_own(rig):
 
 
 async def test_what_a_message_replies_to_is_quoted(rig):
-    rig.access_control.chats.add(str(GROUP))
+    rig.access_control.places.add(str(GROUP))
     async with rig.running():
         theirs = rig.telegram.say(rig.group, 13, "roses are red")
         rig.telegram.say(rig.group, 7, "@tape_bot is that so?", reply_to=theirs)
@@ -114,18 +114,3 @@ async def test_what_is_no_text_is_told_in_words(rig, content, text):
 
 
 # Edits and reactions.
-
-
-async def test_an_edit_names_the_message_whose_place_it_takes(rig):
-    async with rig.running():
-        number = rig.telegram.say(rig.chat, 7, "I live in Bonn")
-        rig.telegram.edit(number, "I live in Berlin")
-        rig.telegram.edit(number, "I live in Bremen")
-        await rig.arrived(3)
-    edits = rig.inbounds[1:]
-    assert [(one.text, one.edited_message_id) for one in edits] == [
-        ("I live in Berlin", str(number)),
-        ("I live in Bremen", str(number)),
-    ]
-    assert len({one.id for one in rig.inbounds}) == 3
-    assert all(one.id.startswith(f"{number}.e") and one.expects_answer for one in edits)

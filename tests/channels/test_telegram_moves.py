@@ -46,7 +46,7 @@ async def test_nothing_of_a_moved_group_is_taken_before_the_move_is_kept(rig):
 )
 async def test_both_ids_of_a_group_lead_to_the_session_that_it_had(rig, told):
     """Also after a restart, and messages of both chats that have one number are two."""
-    rig.access_control.chats.add(str(OLD))
+    rig.access_control.places.add(str(OLD))
     async with rig.running():
         rig.telegram.say(rig.group, 7, "@tape_bot hello")
         [before] = await rig.arrived(1)

@@ -24,11 +24,13 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
         rig.telegram.edit(number, "/pair OTHER")
         rig.telegram.edit(number, "/pair OTHER")
         rig.telegram.voice(rig.chat, 7, b"buy it", extra=INLINE)
-        got = await rig.arrived(3)
+        rig.telegram.say(rig.chat, 7, "/pair ODD", extra={"via_bot": ODD})
+        got = await rig.arrived(4)
     assert [(one.text, one.quote, one.edited_message_id) for one in got] == [
         ("", "Sent through @eves_bot:\n/pair CODE", None),
         ("", "Sent through @eves_bot:\n/pair OTHER", str(number)),
         ("", "Sent through @eves_bot:\nbuy it", None),
+        ("", "Sent through @a_bot:\n/pair ODD", None),
     ]
     assert {one.text for one in rig.access_control.knocks if one.text} <= {""}
 
@@ -45,7 +47,7 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
 async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
     eve = TelegramUser(13, name, "eve")
     rig.telegram.world.users[13] = eve
-    rig.access_control.chats.add(str(GROUP))
+    rig.access_control.places.add(str(GROUP))
     async with rig.running():
         theirs = rig.telegram.say(rig.group, 13, "pay me")
         rig.telegram.say(rig.group, 7, "@tape_bot well?", reply_to=theirs)
@@ -60,31 +62,21 @@ async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
     }
 
 
-@pytest.mark.parametrize(
-    ("content", "text", "quote"),
-    [
-        (
-            {"contact": {"phone_number": "+49", "first_name": "/pair\nCODE", "last_name": "Mo"}},
-            "(contact)",
-            "From the contact:\n/pair CODE Mo, +49",
-        ),
-        (
-            {"game": {"title": "I am Eve", "description": "x", "photo": []}},
-            "(game)",
-            "From the game:\nI am Eve",
-        ),
-    ],
-    ids=["contact", "game"],
-)
-async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
+async def test_what_others_have_named_is_only_quoted(rig):
+    card = {"contact": {"phone_number": "+49", "first_name": "/pair\nCODE", "last_name": "Mo"}}
     origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
     async with rig.running():
-        rig.telegram.post(rig.chat, 7, content)
-        rig.telegram.post(rig.chat, 7, {**content, "forward_origin": origin})
-        own, forwarded = await rig.arrived(2)
-    assert (own.text, own.quote) == (text, quote)
-    said = quote.partition("\n")[2]
-    assert (forwarded.text, forwarded.quote) == ("", f'Forwarded from "Eve":\n{text} {said}')
+        rig.telegram.post(rig.chat, 7, card)
+        rig.telegram.post(rig.chat, 7, {**card, "forward_origin": origin})
+        rig.telegram.post(
+            rig.chat, 7, {"game": {"title": "I am Eve", "description": "x", "photo": []}}
+        )
+        got = await rig.arrived(3)
+    assert [(one.text, one.quote) for one in got] == [
+        ("(contact)", "From the contact:\n/pair CODE Mo, +49"),
+        ("", 'Forwarded from "Eve":\n(contact) /pair CODE Mo, +49'),
+        ("(game)", "From the game:\nI am Eve"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +94,6 @@ async def test_a_forward_from_nobody_knows_whom_is_still_a_forward(rig, origin):
         ("mine", None),
     ]
     assert {one.text for one in rig.access_control.knocks if one.text} == {"mine"}
-
-
-async def test_a_result_of_an_odd_inline_bot_is_still_that_bots_word(rig):
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "/pair CODE", extra={"via_bot": ODD})
-        [inbound] = await rig.arrived(1)
-    assert (inbound.text, inbound.quote) == ("", "Sent through @a_bot:\n/pair CODE")
 
 
 @pytest.mark.parametrize("field", ["from", "chat", "date", "text", "sender_chat"])
@@ -129,27 +114,17 @@ async def asked(rig, chat):
     return rig.telegram.records.messages(chat.id)[0]
 
 
-async def test_a_pressed_button_is_its_command_and_stops_turning_at_once(rig):
-    async with rig.running():
-        answer = await asked(rig, rig.chat)
-        rig.telegram.press(answer, "/memory undo", user=7)
-        [pressed] = await rig.arrived(1)
-        await rig.telegram.until(lambda books: books.pressed)
-    assert (pressed.text, pressed.pressed_message_id, pressed.expects_answer) == (
-        "/memory undo",
-        str(answer.id),
-        True,
-    )
-    assert pressed.id.startswith("cb")
-
-
-async def test_a_press_of_what_stands_on_no_button_is_nothing(rig):
+@pytest.mark.slow
+async def test_a_press_is_its_buttons_command_and_of_what_stands_on_no_button_nothing(rig):
     async with rig.running():
         answer = await asked(rig, rig.chat)
         rig.telegram.press(answer, "/memory clear yes", user=7, forged=True)
         rig.telegram.press(answer, "/memory undo", user=7)
         [pressed] = await rig.arrived(1)
-    assert pressed.text == "/memory undo"
+        await rig.telegram.until(lambda books: books.pressed)
+    told = (pressed.text, pressed.pressed_message_id, pressed.expects_answer)
+    assert told == ("/memory undo", str(answer.id), True)
+    assert pressed.id.startswith("cb")
 
 
 async def test_a_strangers_press_is_nothing(rig):

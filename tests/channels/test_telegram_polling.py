@@ -192,6 +192,7 @@ async def test_the_token_is_in_no_log_line_and_in_no_word_to_anybody(rig, caplog
     assert secret not in str(rig.inbounds)
 
 
+@pytest.mark.slow
 async def test_a_network_that_swallows_everything_is_soon_told(rig, caplog):
     gate = anyio.Event()
     rig.telegram.faults.slow(method="getMe", gate=gate)

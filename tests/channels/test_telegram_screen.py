@@ -68,12 +68,6 @@ async def test_a_reply_to_what_is_gone_is_a_plain_message(rig, target):
     assert (shown.text, shown.reply_to) == ("here", None)
 
 
-async def test_a_topic_is_answered_in_the_topic(rig):
-    topic = rig.telegram.topic(rig.telegram.group(-1002, "Forum", forum=True), "Roses", 7)
-    await report(rig, "there", Address("telegram", "-1002", str(topic)))
-    assert rig.telegram.records.messages(-1002)[0].topic == topic
-
-
 async def test_buttons_carry_their_commands_and_those_that_cannot_are_left_out(rig):
     await report(rig, "Sure?", buttons=BUTTONS)
     rows = rig.telegram.records.messages(7)[0].buttons
@@ -89,7 +83,7 @@ async def test_buttons_carry_their_commands_and_those_that_cannot_are_left_out(r
         (403, "Forbidden: bot was blocked by the user", None),
         (404, "Not Found", None),
         (409, "Conflict", "so bold"),
-        (429, "Too Many Requests", "so bold"),
+        pytest.param(429, "Too Many Requests", "so bold", marks=pytest.mark.slow),
         (500, "Internal Server Error", "so bold"),
     ],
 )
@@ -102,35 +96,11 @@ async def test_each_refusal_has_its_meaning(rig, status, words, shown):
     assert shown or words.partition(": ")[2].lower() in told.error.lower()
 
 
-@pytest.mark.parametrize("kind", ["html", "hang_up"])
-async def test_a_broken_answer_is_worth_another_try(rig, kind):
-    getattr(rig.telegram.faults, kind)(method="sendMessage")
-    assert (await report(rig, "here")).delivered
-    assert rig.telegram.records.texts(7) == ["here"]
-
-
 async def test_a_message_that_telegram_took_is_sent_once_whatever_it_answers(rig):
     rig.telegram.faults.odd(times=100)
     told = await report(rig, "Hello", buttons=BUTTONS)
     [shown] = rig.telegram.records.messages(7)
     assert (told.delivered, told.platform_ids) == (True, (str(shown.id),))
-
-
-async def test_a_long_answer_comes_whole_and_is_reported_with_its_messages(rig):
-    text = "\n\n".join(f"Paragraph {n} " + "words " * 100 for n in range(20))
-    told = await report(rig, text)
-    shown = rig.telegram.records.messages(7)
-    assert len(shown) > 2
-    assert "\n\n".join(one.text for one in shown).split() == text.split()
-    assert (told.delivered, told.platform_ids) == (True, tuple(str(one.id) for one in shown))
-
-
-async def test_a_file_is_a_document_with_its_name_and_all_its_bytes(rig, file):
-    told = await report(rig, "Here.", files=(file,))
-    assert rig.telegram.files(7) == {"memory-7.zip": file.path.read_bytes()}
-    shown = rig.telegram.records.messages(7)
-    assert [(one.kind, one.text) for one in shown] == [("text", "Here."), ("document", "")]
-    assert told.platform_ids == tuple(str(one.id) for one in shown)
 
 
 async def test_a_file_of_more_than_50_mb_is_not_tried_and_its_place_is_told(rig, file):
@@ -154,6 +124,7 @@ async def test_a_lost_network_repeats_a_file_and_a_refusal_is_told(rig, file, lo
     assert ("Too Large" in rig.telegram.records.texts(7)[0]) != lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "whatever"])
 async def test_a_refused_draft_ends_the_drafts_of_its_answer_alone(rig, words):
     chat = rig.telegram.private(7)

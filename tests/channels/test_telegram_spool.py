@@ -58,18 +58,6 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     assert (inbound.text, len(inbound.attachments)) == ("two", 2)
 
 
-async def test_a_message_that_was_published_before_the_kill_is_not_answered_again(rig):
-    async with rig.running():
-        rig.telegram.voice(rig.chat, 7, b"once")
-        await rig.shown(rig.chat, 1)
-    update = rig.telegram.records.updates[0].update
-    await FolderSpool(rig.folder / "telegram" / "spool").store_claimed(update["update_id"], update)
-    async with rig.running():
-        rig.telegram.say(rig.chat, 7, "after")
-        await rig.shown(rig.chat, 2)
-    assert [one.text for one in rig.inbounds] == ["once", "after"]
-
-
 async def test_who_was_shut_out_meanwhile_stays_out(rig):
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     async with rig.running():
@@ -78,7 +66,7 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
         await rig.telegram.until_confirmed()
     rig.telegram.faults.clear()
     before = len(rig.telegram.records.downloads)
-    rig.access_control.roles.clear()
+    rig.access_control.people.clear()
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "and now?")
         await rig.shown(rig.chat, 1)

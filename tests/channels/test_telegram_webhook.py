@@ -74,6 +74,7 @@ async def test_from_webhook_to_polling_and_back_nothing_is_lost(rig, place):
     assert [one.text for one in rig.inbounds] == ["message 0", "message 1", "message 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", ["", "the right one"])
 async def test_many_posts_that_never_end_keep_no_update_waiting(rig, place, secret):
     number = rig.telegram.token.partition(":")[0]

@@ -52,7 +52,7 @@ async def test_who_may_not_is_told_and_nothing_of_theirs_is_taken(stage):
 
 async def test_who_is_shut_out_meanwhile_is_refused_with_the_next_message(stage, page):
     await talked(page, "hi")
-    stage.access_control.inside.clear()
+    stage.access_control.people.clear()
     await page.say("and now?")
     await page.until(lambda: page.refused)
     assert page.said("person") == ["hi"]

@@ -6,7 +6,7 @@ import json
 import stat
 from uuid import uuid4
 
-from web_chat import ADA, Page, opened
+from web_chat import ADA, opened
 from web_stage import SESSION, program, talked
 
 from bot.bus import Address, Answer, Button
@@ -55,24 +55,6 @@ async def test_a_page_that_comes_back_gets_what_it_lacks_and_nothing_twice(stage
         stale.position, stale.mark = 999_999, page.mark
         await stale.until(lambda: len(stale.rows) == 4)
         assert stale.frames[1]["reset"] is True
-
-
-async def test_a_server_that_was_killed_mid_answer_shows_everything_once_after_its_start(tmp_path):
-    pages: list[Page] = []
-    held = PausedStep(text_reply("never said"), partial="half of")
-    async with program(tmp_path, ScriptedModel([held])) as stage, opened(stage.site) as page:
-        await page.until(lambda: page.welcome)
-        await page.say("tell me")
-        await page.until(lambda: page.partial)
-        pages.append(page)
-    seen = pages[0]
-    async with program(tmp_path, ScriptedModel(lambda _: text_reply("All of it."))) as stage:
-        async with opened(stage.site) as page:
-            page.rows, page.position = dict(seen.rows), seen.position
-            await page.until(lambda: page.said("bot"))
-            await stage.host.wait_for_pending(0)
-            assert (page.said("person"), page.texts) == (["tell me"], ["All of it."])
-        assert await stage.lines() == [("person", "tell me"), ("bot", "All of it.")]
 
 
 async def test_a_message_that_is_said_again_with_its_id_is_taken_once(stage, page):
@@ -125,19 +107,6 @@ async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path)
             assert notice["buttons"] == [{"label": "Yes", "command": "/link yes"}]
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept.glob("*/*")} == {0o600}
     assert not any("local" in path.name for path in kept.rglob("*"))
-
-
-async def test_a_pressed_button_takes_the_answers_place_and_is_no_line(stage, page):
-    await talked(page, "/memory add I like tea")
-    await talked(page, "/memory forget tea")
-    listed = list(page.rows.values())[-1]
-    before = page.said("person")
-    await page.press(listed, "Keep it")
-    await page.until(lambda: any(row["replaces"] == listed["id"] for row in page.rows.values()))
-    assert page.said("person") == before
-    async with opened(stage.site) as other:
-        await other.until(lambda: other.rows)
-        assert other.said("person") == before
 
 
 async def test_what_is_forgotten_leaves_the_pages_that_are_open(stage, page):

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import anyio
 import httpx
+from channel_ends import Door
 from web_chat import ADA, ChatSite, Page
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from bot.bus import AccessDecision, AccessRequest, Attachment, Authorizer, RemoteFile
+from bot.bus import Attachment, RemoteFile
 from bot.inspector.transcript import TapeTranscript
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import ScriptedModel
@@ -23,18 +24,6 @@ from channels.web import WebChannel
 
 SESSION = "web:local"
 joined = partial(connect, proxy=None, open_timeout=60)
-
-
-class Door:
-    """Lets in whom the test lets in."""
-
-    def __init__(self) -> None:
-        self.inside = {ADA.id}
-        self.knocks: list[AccessRequest] = []
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        self.knocks.append(access_request)
-        return AccessDecision("owner" if access_request.sender.id in self.inside else None)
 
 
 class Keeps:
@@ -86,11 +75,12 @@ async def program(
         bounds = HostLimits(window=1_000, session_limit=limit)
         host = await stack.enter_async_context(session_host(folder, model, bounds=bounds))
         site = ChatSite(TapeTranscript(host.store, host.services.exports))
-        access_control = Door()
-        access: Authorizer = access_control
+        access_control = Door({ADA.id: "owner"})
         menu = (MenuCommand("memory", "What I know", (("undo", "take back"),)),)
         place = folder / "channel"
-        platform = ChannelContext(access, Keeps(site), menu, GroupPolicy(), place, lambda _: None)
+        platform = ChannelContext(
+            access_control, Keeps(site), menu, GroupPolicy(), place, lambda _: None
+        )
         channel = WebChannel(platform, site, most_bytes=1_000, check_seconds=check_seconds)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)

@@ -11,22 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import bus_talk
 import pytest
 from bus_backends import BUSES, Backend
 from bus_talk import ids, inbound, publish, take
 
-from bot.bus import Address, BusError
+from bot.bus import BusError
 
 HOST = Path(__file__).with_name("bus_kill_host.py")
 ROOT = Path(__file__).parents[2]
 SECRET = "xyzzy-plugh"
 
 
-@pytest.fixture(params=BUSES)
-async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    async with BUSES[request.param](tmp_path) as held:
-        with anyio.fail_after(60):
-            yield held
+backend = bus_talk.backend
 
 
 @pytest.fixture
@@ -72,46 +69,6 @@ async def test_duplicates_are_known_after_a_compaction_and_a_kill(backend):
         assert (await bus.channel("fake").publish(inbound(one))).duplicate
     found = await bus.statistics()
     assert (found["pending"], found.get("damaged_lines", 0)) == (1, 0)
-
-
-@pytest.mark.slow
-async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_as_ever(
-    backend,
-):
-    """Compactions, acceptances and acknowledgements at the same time."""
-    bus = backend.bus
-    inboxes = {}
-
-    async def chat(number: int) -> None:
-        for turn in range(4):
-            message = inbound(f"m{turn}", f"{SECRET} {turn}", address=Address("fake", str(number)))
-            assert not (await bus.channel("fake").publish(message)).duplicate
-            await anyio.lowlevel.checkpoint()
-
-    async def answer() -> None:
-        for _ in range(8):
-            inbox = await bus.claim()
-            inboxes[inbox.session] = inbox
-            for one in await take(inbox, 3):
-                await one.ack()
-
-    async def compact() -> None:
-        for _ in range(3):
-            await bus.purge()
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(8):
-            tasks.start_soon(chat, number)
-        tasks.start_soon(answer)
-        tasks.start_soon(compact)
-        tasks.start_soon(compact)
-    await bus.purge()
-    assert await backend.counted(SECRET) == 8
-    bus = await backend.killed()
-    for _ in range(8):
-        inbox = await bus.claim()
-        assert ids(await take(inbox, 1)) == ["m3"]
-        assert inbox.receive_nowait() is None
 
 
 @contextmanager

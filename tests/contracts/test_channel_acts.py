@@ -49,14 +49,7 @@ class Assistant(OfflineModel):
 
 @dataclass
 class Program:
-    """The program behind a chat.
-
-    Attributes:
-        host: Its sessions.
-        scene: The chat.
-        clock: Its time.
-        acts: What its tool writes.
-    """
+    """The program behind a chat, its time, and the file that its tool writes to."""
 
     host: Host
     scene: Scene

@@ -187,7 +187,9 @@ async def test_an_entry_that_is_nested_deeper_than_every_python_reads_is_refused
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 4, 7, 13])
-async def test_cancellation_at_any_step_leaves_whole_batches_and_dense_ids(backend, steps):
+async def test_cancellation_at_any_step_leaves_whole_batches_forks_and_anchors_and_dense_ids(
+    backend, steps
+):
     """Each operation is cancelled after so many turns of the event loop; others go on."""
     store = backend.store
     await fill(store, 2)
@@ -199,6 +201,8 @@ async def test_cancellation_at_any_step_leaves_whole_batches_and_dense_ids(backe
         await disturb(steps, lambda: store.read(TAPE))
         await disturb(steps, lambda: back(store))
         await disturb(steps, lambda: store.create_tape("other"))
+        await disturb(steps, lambda: store.fork(TAPE, "child"))
+        await disturb(steps, lambda: store.create_anchor(TAPE, "perhaps"))
         await disturb(steps, lambda: store.append_many(TAPE, pair))
 
     async with anyio.create_task_group() as tasks:
@@ -212,5 +216,12 @@ async def test_cancellation_at_any_step_leaves_whole_batches_and_dense_ids(backe
         assert await back(reader) == found[::-1]
         assert texts(found).count("pair") % 2 == 0
         assert {f"kept {number}" for number in range(5)} <= set(texts(found))
+        anchors = [(entry.name, entry.id) for entry in found if entry.kind == "anchor"]
+        assert [(one.name, one.at) for one in await reader.list_anchors(TAPE)] == anchors
+        if "child" not in await reader.list_tapes():
+            await reader.fork(TAPE, "child")
+        child = await reader.read("child")
+        assert child[1:] == found[1 : len(child)]
+        assert child[0].data["parent"]["last"] == len(child)
         await reader.create_tape("other")
         assert ids(await reader.read("other")) == [1]

@@ -55,16 +55,6 @@ async def test_erased_entries_read_as_their_tombstones_sealed_or_live_and_all_el
     assert (await backend.store.read(TAPE))[:9] == wanted
 
 
-async def test_erasing_again_changes_nothing(backend):
-    await with_two_segments(backend.store)
-    made = await erase(backend.store, 2, 9)
-    async for store in backend.readers():
-        held = await store.read(TAPE)
-        assert await store.erase(TAPE, made) == 0
-        assert await store.read(TAPE) == held
-    assert await backend.store.erase(TAPE, [*made, tombstone(held[2])]) == 1
-
-
 async def test_who_shows_a_tape_learns_that_something_was_erased_from_it(store):
     await talk(store, "one", "two", "three")
     await store.create_tape("another")
@@ -159,20 +149,6 @@ async def test_anchors_are_as_their_tombstones_say(backend):
         with pytest.raises(TapeNotFound):
             await store.get_anchor(TAPE, "secret name")
         assert await found(store, "secret") == []
-
-
-async def test_a_fork_that_was_made_before_keeps_its_copy(backend):
-    await talk(backend.store, "zebra", "b")
-    await backend.store.fork(TAPE, "child")
-    before = await backend.store.read("child")
-    await erase(backend.store, 2)
-    async for store in backend.readers():
-        assert await store.read("child") == before
-        hits = await store.search(SearchQuery("zebra"))
-        assert [(hit.tape, hit.entry.id) for hit in hits if hit.direct] == [("child", 2)]
-    copies = [tombstone(entry) for entry in before if entry.id == 2]
-    assert await backend.store.erase("child", copies) == 1
-    assert await backend.store.search(SearchQuery("zebra")) == []
 
 
 async def test_appends_and_reads_that_run_meanwhile_lose_nothing(store):

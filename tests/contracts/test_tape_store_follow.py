@@ -82,25 +82,6 @@ async def test_what_comes_later_is_followed_by_default_and_nothing_before(store)
     assert texts(found)[-2:] == ["later", "last"]
 
 
-async def test_what_many_write_is_followed_in_order_and_once(store):
-    await talk(store, "a")
-    found: list[TapeEntry] = []
-
-    async def write() -> None:
-        for number in range(30):
-            await store.append_many(TAPE, [says(str(number))] * 3)
-
-    async def follow() -> None:
-        found.extend(await until(store, 362, 0))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow)
-        for _ in range(4):
-            tasks.start_soon(write)
-    assert ids(found) == list(range(1, 363))
-    assert found == await store.read(TAPE)
-
-
 async def test_followers_that_wait_at_once_are_all_told(store):
     await talk(store, "a")
     found: list[list[TapeEntry]] = []

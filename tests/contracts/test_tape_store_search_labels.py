@@ -11,8 +11,6 @@ from bot.tape.entries import TapeEntry, anchor, event, system, tool_call, tool_r
 from bot.tape.search import GENERAL_PROBLEM, Hit, SearchQuery
 from bot.tape.store import TapeStore
 
-MESSAGES = frozenset({"message"})
-
 
 async def put(store: TapeStore, *entries: TapeEntry, tape: str = TAPE) -> list[TapeEntry]:
     await store.create_tape(tape)
@@ -57,17 +55,6 @@ async def test_what_is_found_is_of_the_problem_that_is_asked_for_whatever_its_ki
     assert len(await ids(store, text, first=2)) == 15
     assert await ids(store, text, problem="p3") == await ids(store, text, problem="") == set()
     assert await ids(store, text, problem="p1", kinds=frozenset({"system", "event"})) == {5, 7}
-
-
-@pytest.mark.parametrize("text", ["tea", ""])
-@pytest.mark.parametrize("limit", [1, 3])
-async def test_what_is_of_another_problem_takes_nobodys_place(store, text, limit):
-    await put(store, *(says("tea", problem="p1") for _ in range(3)))
-    await put(store, *(says("tea tea", problem="p2") for _ in range(300)))
-    await put(store, *(says("tea tea") for _ in range(300)))
-    hits = await ask(store, text, problem="p1", limit=limit)
-    assert len(hits) == limit
-    assert {hit.entry.id for hit in hits} <= {2, 3, 4}
 
 
 # What stands beside.
@@ -120,17 +107,6 @@ async def test_an_episode_is_found_by_the_texts_in_its_content_wherever_they_sta
             assert await ids(store, word) == set(), word
 
 
-@pytest.mark.parametrize(
-    "name", ["problem.made", "working.set", "shared.set", "synthesis.add", "gate.decided"]
-)
-async def test_the_buss_own_records_are_not_found_by_their_name_either(store, name):
-    await put(store, event(name, {"content": {"d": "xylophone"}}, problem="p1"))
-    assert await ask(store, "xylophone") == []
-    for text in ("xylophone", ""):
-        assert await ask(store, text, names=frozenset({name})) == []
-        assert await ask(store, text, problem="p1") == []
-
-
 # Of any shape.
 
 
@@ -162,18 +138,3 @@ async def test_labels_of_any_text_are_told_apart(backend):
 
 
 # In time.
-
-
-async def test_what_is_sealed_dropped_or_erased_is_found_or_not_as_without_labels(backend):
-    store = backend.store
-    await put(store, says("sealed tea", problem="p1"))
-    await store.archive(TAPE)
-    await put(store, says("dropped tea", problem="p1"))
-    await store.reset(TAPE, [says("carried tea", problem="p1")])
-    [gone, _] = await put(store, says("erased tea", problem="p1"), says("tea", problem="p1"))
-    held = {hit.entry.id for hit in await ask(store, problem="p1", kinds=MESSAGES)}
-    await store.erase(TAPE, [TapeEntry(gone.id, "message", {"role": "user", "content": ""})])
-    async for reader in backend.readers():
-        assert await ids(reader, problem="p1", kinds=MESSAGES) == held - {gone.id}
-        assert len(await ids(reader, "tea", problem="p1", kinds=MESSAGES)) == 2
-        assert await ids(reader, problem=GENERAL_PROBLEM, kinds=MESSAGES) == {gone.id}

@@ -6,7 +6,10 @@ import pytest
 from searching import MESSAGES, apart, ask, found, invented, moment, places, said
 from tape_talk import TAPE, says, talk
 
-from bot.tape.search import MAX_HITS, MAX_NEIGHBOURS
+from bot.tape.entries import message
+from bot.tape.index.ranking import SHARED_BY_MANY
+from bot.tape.search import MAX_HITS, MAX_NEIGHBOURS, SearchQuery
+from bot.tape.store import TapeStore
 
 # Order and number.
 
@@ -52,10 +55,12 @@ async def test_there_are_at_most_as_many_hits_as_were_asked_for(store, limit):
 
 async def test_filters_come_before_the_limit(store):
     """What the filters leave out takes nobody's place."""
-    await apart(store, says("green tea", sender={"id": "7"}))
+    await apart(store, says("green tea", sender={"id": "7"}, problem="p1"))
     await apart(store, *(says("tea tea", sender={"id": "8"}) for _ in range(300)))
     assert await places(store, kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
     assert await places(store, kinds=MESSAGES, last=2, limit=1) == {2}
+    assert await places(store, problem="p1", limit=1) == {2}
+    assert await places(store, "", problem="p1", limit=1) == {2}
     assert await places(store, "", kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
 
 
@@ -110,3 +115,42 @@ async def test_evidence_names_entries_that_are_there(backend):
             around = (hit.entry, *hit.before, *hit.after)
             for (tape, entry_id), entry in zip(hit.evidence, around, strict=True):
                 assert await store.read(tape, entry_id, entry_id) == [entry]
+
+
+# What nobody asked for.
+
+ADA = {"id": "7", "name": "Ada"}
+
+
+async def told(store: TapeStore, text: str, *, quick: bool = True, **filters: bool) -> list[str]:
+    """Return the texts with the word tea that a search finds; messages beside them are hits, too."""
+    query = SearchQuery(text, tapes=(TAPE,), quick=quick, **filters)
+    texts = [str(hit.entry.payload["content"]) for hit in await store.search(query)]
+    return [text for text in texts if "tea" in text]
+
+
+async def test_a_quick_search_finds_nothing_if_many_messages_have_all_of_its_words(store):
+    await store.create_tape(TAPE)
+    many = [
+        says(f"tea again {n}", sender=ADA, ts=moment(n), sent=moment(n))
+        for n in range(SHARED_BY_MANY)
+    ]
+    await store.append_many(TAPE, [*many[2:], says("tea with saffron", sender=ADA, ts=moment(0))])
+    assert await told(store, "Which tea?")
+    await store.append_many(TAPE, many[:2])
+    assert await told(store, "Which tea?") == []
+    assert await told(store, "Which tea?", quick=False)
+    assert (await told(store, "Which tea had saffron?"))[0] == "tea with saffron"
+
+
+async def test_the_assistants_messages_are_left_out_on_demand(store):
+    await store.create_tape(TAPE)
+    await store.append_many(
+        TAPE,
+        [
+            says("I like tea", sender=ADA, ts=moment(0)),
+            message("assistant", "Green tea is good", ts=moment(1)),
+        ],
+    )
+    assert await told(store, "tea", quick=False, without_assistant=True) == ["I like tea"]
+    assert len(await told(store, "tea", quick=False)) == 2

@@ -22,14 +22,6 @@ async def test_a_new_tape_begins_with_a_header_that_names_its_session(store):
     assert await store.version(TAPE) == 1
 
 
-async def test_making_a_tape_that_is_there_changes_nothing(store):
-    await fill(store, 2)
-    before = await store.read(TAPE)
-    assert await store.create_tape(TAPE, "another title") == TAPE
-    assert await store.read(TAPE) == before
-    assert await store.get_title(TAPE) is None
-
-
 async def test_replacing_a_tape_drops_its_entries_and_ids_go_on(store):
     await store.create_tape(TAPE, "Kitchen")
     await store.append_many(TAPE, [says("a"), says("b")])
@@ -40,14 +32,6 @@ async def test_replacing_a_tape_drops_its_entries_and_ids_go_on(store):
     assert await store.get_title(TAPE) == "Garden"
 
 
-async def test_a_title_survives_archive_reset_and_reopening(backend):
-    await backend.store.create_tape(TAPE, "Küche 🍳")
-    await backend.store.archive(TAPE)
-    await backend.store.reset(TAPE)
-    store = await backend.reopen()
-    assert await store.get_title(TAPE) == "Küche 🍳"
-
-
 async def test_tapes_are_listed_once_each_and_sorted(backend):
     names = ["telegram:7", "discord:1:topic", "console:a/../b", "telegram:𝟟", "", "x" * 300]
     for name in names:
@@ -55,14 +39,6 @@ async def test_tapes_are_listed_once_each_and_sorted(backend):
     await backend.store.archive("telegram:7")
     assert await backend.store.list_tapes() == sorted(names)
     assert await (await backend.reopen()).list_tapes() == sorted(names)
-
-
-async def test_names_that_differ_in_one_character_are_two_tapes(store):
-    for name in ("a:b", "a_b", "a/b", "A:b", "a:b "):
-        await store.create_tape(name)
-        await store.append(name, says(name))
-    for name in ("a:b", "a_b", "a/b", "A:b", "a:b "):
-        assert texts(await store.read(name)) == [name]
 
 
 # What is not there.

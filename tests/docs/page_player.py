@@ -79,14 +79,12 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """What is typed or run."""
         if self.kind in ("sh", "python"):
             return [one for one in self.lines if one and not one.startswith("#")]
         return [what for what, _ in _steps(self)]
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """Yield a page's blocks and orders."""
     for found in _BLOCK.finditer(page):
         kind = found["order"] or found["kind"]
         group = "hidden" if found["order"] else "text"
@@ -171,7 +169,6 @@ class Player:
 
     @property
     def home(self) -> Path:
-        """The person's folder."""
         return self.folder / "ada"
 
     async def play(self, block: Block) -> list[tuple[str, list[str], list[str]]]:
@@ -212,7 +209,6 @@ class Player:
         return [line for line in lines if not line.startswith(_NOTE)]
 
     async def run(self, command: str) -> list[str]:
-        """Run a command; return what it prints."""
         command = command.replace(_SITE, self._place).replace(_HOME, str(self.home))
         words = shlex.split(command, comments=True) if "\n" not in command else []
         if words[:1] == ["tapebot"] and not set(command) & set("|>&;$<*~"):
@@ -240,7 +236,6 @@ class Player:
         return said
 
     def _shown(self, text: str) -> list[str]:
-        """Return lines as a page shows them."""
         text = text.replace(str(self.home), _HOME).replace(self._place, _SITE)
         text = text.replace(self.environment["TAPEBOT_TIMEZONE"], _ZONE)
         return [line.rstrip() for line in text.replace("\r", "").splitlines()]

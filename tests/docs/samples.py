@@ -43,7 +43,6 @@ def chatgpt(path: Path) -> None:
 
 
 def claude(path: Path) -> None:
-    """Make Claude's export of one conversation."""
     said = (("human", "My sister is called Ola."), ("assistant", "Nice to know."))
     at = "2025-03-01T10:00:00Z"
     messages = [
@@ -55,13 +54,11 @@ def claude(path: Path) -> None:
 
 
 def openclaw(path: Path) -> None:
-    """Make OpenClaw's workspace with its memory file."""
     (path / "workspace").mkdir(parents=True)
     (path / "workspace" / "MEMORY.md").write_text("# Memory\n\n- Ada plays the cello.\n")
 
 
 def nanobot(path: Path) -> None:
-    """Make nanobot's workspace with its memory files."""
     (path / "memory").mkdir(parents=True)
     (path / "memory" / "MEMORY.md").write_text("# Home\n\nAda lives in Gdynia.\n")
 
@@ -89,7 +86,6 @@ SEND = Tool("mail.send", "Send a mail.", Mail, send, effect="acts", sensitive={"
 
 
 def skill(path: Path) -> None:
-    """Make a folder with a skill."""
     path.mkdir(parents=True)
     (path / "SKILL.md").write_text(
         "---\nname: tea\ndescription: How to brew tea.\n---\nGreen tea wants 70 degrees and two minutes.\n"
@@ -97,7 +93,6 @@ def skill(path: Path) -> None:
 
 
 def damage(home: Path) -> None:
-    """Turn one bit of a message in the console's tape."""
     for tape in (home / "tapes").glob("*.jsonl"):
         data = tape.read_bytes()
         if found := re.search(rb"I live in Warsaw", data):

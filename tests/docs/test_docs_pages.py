@@ -48,6 +48,9 @@ NOT_RUN = {
 """Commands that need the outside world, by the page and the first of their block, and why they are not run."""
 
 
+QUICK = ("README.md", "docs/howto/skills.md", "docs/howto/telegram.md", "docs/howto/upgrade.md")
+
+
 def pages() -> list[str]:
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").glob("*.md")]
     names = sorted(str(one.relative_to(ROOT)) for one in found)
@@ -64,7 +67,15 @@ def commands(page: str) -> bool:
     return any(one.kind in PLAYED and is_run(page, one) for one in blocks(text))
 
 
-@pytest.mark.parametrize("page", [one for one in pages() if commands(one)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        # A few of them at each run, all of them among the long proofs.
+        pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow])
+        for one in pages()
+        if commands(one)
+    ],
+)
 async def test_the_page_shows_what_comes_out(page: str, tmp_path: Path) -> None:
     """Where the program is meant to say something else, ``WRITE_DOCS=1`` writes the page anew."""
     path = ROOT / page

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 
@@ -21,17 +21,21 @@ from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + b"0" * 64
-COMMANDS = tuple(MenuCommand(name, name) for name in ("files", "status", "memory", "new"))
+COMMANDS = tuple(
+    MenuCommand(name, name)
+    for name in ("files", "status", "memory", "new", "remind", "schedules", "approve", "deny")
+)
 
 
 class Members:
-    """Lets these people in."""
+    """Lets these people in as owners, and all others in a role or not at all."""
 
-    def __init__(self, *people: int) -> None:
+    def __init__(self, *people: int, others: Literal["member"] | None = None) -> None:
         self.people = {str(person) for person in people}
+        self.others = others
 
     async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id in self.people else None)
+        return AccessDecision("owner" if access_request.sender.id in self.people else self.others)
 
 
 @dataclass
@@ -54,7 +58,6 @@ class Told:
 
     @property
     def newest(self) -> str:
-        """The newest message of the newest request."""
         return str(self.requests[-1].messages[-1]["content"])
 
 
@@ -64,13 +67,13 @@ async def life(
     server: TelegramServer | DiscordServer,
     model: ScriptedModel,
     people: Members,
+    sessions: Mapping[str, Any] | None = None,
     **groups: Any,
 ) -> AsyncIterator[Host]:
     """Run the sessions and the channel of a server until the block ends, as by a signal."""
     blobs = FolderBlobs(folder / "blobs")
-    async with session_host(
-        folder, model, bounds=HostLimits(group_context=10), images=blobs.get, files_mb=1
-    ) as host:
+    rules = {"bounds": HostLimits(group_context=10), "images": blobs.get, "files_mb": 1}
+    async with session_host(folder, model, **rules, **(sessions or {})) as host:
         context = ChannelContext(
             people,
             AttachmentService(blobs, max_bytes=1_000_000),

@@ -1,11 +1,11 @@
-"""``tapebot run``, which kills itself at a system call that changes a file: ``CALLS PART [wait]``.
+"""``tapebot COMMAND``, which kills itself at a system call that changes a file: ``COMMAND FAULT [wait]``.
 
-It dies at that many such calls (``kill_fault.Fault``), 0 for none, counted from its start, or with ``wait``
-from SIGUSR1 on; of a write, that part is done.
+FAULT is what ``kill_fault.Fault.arm`` is given, as JSON; it counts from the start, or with ``wait`` from SIGUSR1 on.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 
@@ -13,10 +13,10 @@ from kill_fault import FAULT
 
 from bot.cli.main import main
 
-calls, part = int(sys.argv[1]), float(sys.argv[2])
+command, fault = sys.argv[1], json.loads(sys.argv[2])
 FAULT.install()
 if sys.argv[3:]:
-    signal.signal(signal.SIGUSR1, lambda *_: FAULT.arm(calls, part))
+    signal.signal(signal.SIGUSR1, lambda *_: FAULT.arm(**fault))
 else:
-    FAULT.arm(calls, part)
-sys.exit(main(["run"]))
+    FAULT.arm(**fault)
+sys.exit(main([command]))

@@ -1,8 +1,4 @@
-"""What was said to a fleet, and what was shown of it, taken down as it happens.
-
-Rule 1: a message counts as said once the platform has it, and as answered once its token was shown.
-Rule 2: what happens to processes is taken down with its time: what is shown twice must have a cause.
-"""
+"""What was said to a fleet, and what was shown of it, taken down as it happens."""
 
 from __future__ import annotations
 
@@ -20,17 +16,6 @@ _SHOWS = frozenset(["sendMessage", "editMessageText"])
 
 @dataclass(slots=True)
 class Said:
-    """A person's message.
-
-    Attributes:
-        chat: Where.
-        id: As tapebot's tape names it.
-        token: What its answer repeats; empty for what the model does not answer by itself.
-        at: When, by the clock of the servers' books.
-        scene: During which it was said.
-        shown_at: When its answer was there.
-    """
-
     chat: int
     id: str
     token: str
@@ -40,7 +25,6 @@ class Said:
 
     @property
     def waited(self) -> float:
-        """Seconds to its answer."""
         assert self.shown_at is not None, f"not answered: {self}"
         return self.shown_at - self.at
 
@@ -57,40 +41,29 @@ class Blow:
 
 @dataclass
 class Ledger:
-    """Everything that was said and shown."""
-
     said: list[Said] = field(default_factory=list)
     open: dict[str, Said] = field(default_factory=dict)
     blows: list[Blow] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
-    notices: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     _by_token: dict[str, Said] = field(default_factory=dict)
     _looked: int = 0
 
     def note(self, said: Said) -> None:
-        """Take down what somebody said."""
         assert said.token not in self._by_token, f"said twice: {said}"
         self.said.append(said)
         if said.token:
             self._by_token[said.token] = self.open[said.token] = said
 
-    def give_up(self, said: Said) -> None:
-        """Take down that a message will never be answered, as planned."""
-        del self.open[said.token]
-
     def look(self, books: TelegramRecords) -> None:
-        """Take down what was shown since the last look."""
         for call in islice(books.calls, self._looked, None):
             if call.method in _SHOWS and call.performed and call.chat is not None:
                 self._shown(call.chat, str(call.params.get("text", "")), call.at)
         self._looked = len(books.calls)
 
     def in_chat(self, chat: int) -> list[Said]:
-        """Return what was said in a chat, in order."""
         return [one for one in self.said if one.chat == chat]
 
     def chats(self) -> list[int]:
-        """Return where something was said."""
         return list(dict.fromkeys(one.chat for one in self.said))
 
     def waits(self, scene: str | None = None) -> list[float]:
@@ -111,10 +84,7 @@ class Ledger:
         return {token: those for token, those in found.items() if len(those) > 1}
 
     def _shown(self, chat: int, text: str, at: float) -> None:
-        tokens = TOKEN.findall(text)
-        if not tokens and not text.startswith("About "):
-            self.notices[chat].append(text)
-        for token in tokens:
+        for token in TOKEN.findall(text):
             said = self._by_token.get(token)
             if said is None or said.chat != chat:
                 self.strange.append(f"{token} was shown in {chat}, and asked for by {said}")

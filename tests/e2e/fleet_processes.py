@@ -16,7 +16,7 @@ import anyio.abc
 from fleet_ledger import Blow
 from fleet_world import World
 from platform_stage import now
-from preloaded import open_program
+from preloaded import environment, open_program
 
 from testkit.ports import kept_port
 
@@ -35,8 +35,6 @@ Role = Literal["gateway", "worker", "run"]
 
 @dataclass
 class Member:
-    """A process of the fleet."""
-
     name: str
     role: Role
     folder: Path
@@ -48,7 +46,6 @@ class Member:
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and has not ended."""
         return self.pid > 0 and self.code is None and not self.killed
 
     def used(self) -> float:
@@ -61,12 +58,10 @@ class Member:
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def said(self) -> str:
-        """Return what it wrote to its standard streams."""
         paths = [self.folder / "out.txt", self.folder / "errors.txt"]
         return "".join(path.read_text() for path in paths if path.exists())
 
     def logs(self) -> str:
-        """Return its log."""
         folder = self.folder / "home" / "logs"
         found = sorted(folder.iterdir()) if folder.is_dir() else []
         return "".join(path.read_text() for path in found)
@@ -86,16 +81,13 @@ class Fleet:
 
     @property
     def gateways(self) -> list[Member]:
-        """Those that run and talk to platforms."""
         return self.those("gateway", "run")
 
     @property
     def workers(self) -> list[Member]:
-        """Those that run and serve sessions."""
         return self.those("worker", "run")
 
     def those(self, *roles: Role) -> list[Member]:
-        """Return those that run, by what they do."""
         return [one for one in self.members.values() if one.runs and one.role in roles]
 
     @asynccontextmanager
@@ -116,7 +108,6 @@ class Fleet:
                 self._tasks.cancel_scope.cancel()
 
     async def add(self, role: Role, name: str = "") -> Member:
-        """Start one more, with a home of its own."""
         number = 1 + sum(one.role == role for one in self.members.values())
         name = name or f"{role}-{number}"
         member = Member(name, role, self.folder / name)
@@ -126,14 +117,12 @@ class Fleet:
         return member
 
     async def start(self, member: Member) -> None:
-        """Start one, again in its home if it has lived before."""
         assert not member.runs
         hooks = self.world.hooks
         if self.world.balancer and member.role != "worker" and member.name not in hooks:
             # It stays when the process is dead: a balancer finds out by what it is answered.
             hooks[member.name] = self._ports.enter_context(kept_port())
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        own = {"HOME": str(member.folder), "TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
+        own = {"TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
         settings = self.world.settings(member.name, member.folder / "home")
         with (
             (member.folder / "out.txt").open("ab") as out,
@@ -141,7 +130,7 @@ class Fleet:
         ):
             process = await open_program(
                 ["-m", "bot", member.role],
-                environment=kept | own | settings | self.settings,
+                environment=environment(member.folder, **own | settings | self.settings),
                 cwd=member.folder,
                 stdout=out,
                 stderr=errors,
@@ -153,7 +142,6 @@ class Fleet:
         self.world.note()
 
     def kill(self, member: Member) -> float:
-        """Send the signal that cannot be caught; return when."""
         at = now()
         member.spent += member.used()
         member.killed = True
@@ -173,7 +161,6 @@ class Fleet:
         self.blow("paused", member, at)
 
     async def stop(self, member: Member) -> None:
-        """Stop one as a service manager does; it must end well."""
         await _until_it_may_be_asked_to_stop(member)
         member.spent += member.used()
         os.kill(member.pid, signal.SIGTERM)
@@ -186,26 +173,18 @@ class Fleet:
             await self.stop(member)
 
     async def ended(self, member: Member) -> None:
-        """Wait for the end of one."""
         await self.until(lambda: member.code is not None, f"{member.name} did not end")
 
     async def again(self, member: Member) -> None:
-        """Start one that was killed."""
         await self.ended(member)
         await self.start(member)
 
     def blow(self, what: str, member: Member | None, at: float) -> None:
-        """Take down what was done from then until now."""
         whom = "all" if member is None else member.name
         self.world.ledger.blows.append(Blow(what, whom, at, now()))
 
     async def until(self, claim: Callable[[], Any], what: str, within: float = SECONDS) -> None:
-        """Wait until something holds of the books and of the fleet.
-
-        Raises:
-            TimeoutError: It did not come true.
-            AssertionError: A process ended by itself with an error.
-        """
+        """Wait until something holds of the books and of the fleet."""
 
         def may_go_on() -> bool:
             for one in self.members.values():

@@ -6,30 +6,14 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
-from fleet_database import asleep, rows, until_elected
+from fleet_database import until_elected
 from fleet_ledger import Said
 from fleet_processes import SECONDS, Fleet, Member
 from fleet_trial import Trial
 from platform_stage import now
 
-from bot.bus.postgres.row_handler import DEAD_LETTER_NOTICE
-
-_DEATHS = 7
-"""Workers that a message may kill before they have begun its turn."""
-
 _SOME = 3
 """Sessions that are in work when a worker is struck."""
-
-_TRAP = """
-create or replace function public.trap() returns trigger language plpgsql as $$
-begin
-    -- Whoever writes this is killed meanwhile, and then this is ended; if not, it is refused.
-    perform pg_sleep(30);
-    raise exception 'this cannot be written';
-end $$;
-create trigger trap before insert on tapebot.entry for each row
-    when (position(convert_to('{token}', 'UTF8') in new.body) > 0) execute function public.trap();
-"""
 
 
 async def calm(_trial: Trial) -> None:
@@ -100,7 +84,6 @@ async def freeze_gateway(trial: Trial) -> None:
 
 
 async def race(trial: Trial) -> None:
-    """Each update is handed to both gateways at once."""
     balancer = trial.world.balancer
     assert balancer is not None
     before, balancer.weights = balancer.weights, {"both": 1.0}
@@ -120,52 +103,11 @@ async def race(trial: Trial) -> None:
 
 
 async def restart_database(trial: Trial) -> None:
-    """The database crashes and recovers."""
     server, at = trial.world.server, now()
     assert server is not None
     await anyio.to_thread.run_sync(server.restart, "immediate")
     trial.fleet.blow("restarted", None, at)
     await _new_answer(trial, now())
-
-
-# Messages.
-
-
-async def poison_message(trial: Trial) -> None:
-    """Whoever puts a message on its tape dies; after seven deaths it is buried, and its chat is told."""
-    chat, deaths = trial.traffic.reserve(), list[str]()
-    token = trial.traffic.draw()
-    await rows(trial.fleet, _TRAP.format(token=token))
-    said = trial.traffic.say(chat, "This is deadly at once: {}", token)
-    async with anyio.create_task_group() as tasks:
-
-        async def strike() -> None:
-            struck = set[int]()
-            while True:
-                for backend, victim in await asleep(trial.fleet):
-                    if backend not in struck:
-                        struck.add(backend)
-                        deaths.append(victim.name)
-                        if victim.runs:
-                            trial.fleet.kill(victim)
-                            trial.world.tasks.start_soon(trial.fleet.again, victim)
-                        # Else it goes on, and keeps the tape from whoever comes next.
-                        await rows(trial.fleet, "select pg_terminate_backend(%s)", [backend])
-                await anyio.sleep(0.05)
-
-        tasks.start_soon(strike)
-        notices = trial.world.ledger.notices[chat]
-        await trial.fleet.until(
-            lambda: any(DEAD_LETTER_NOTICE in one for one in notices), "its chat was not told"
-        )
-        tasks.cancel_scope.cancel()
-    await rows(trial.fleet, "drop trigger trap on tapebot.entry")
-    assert len(deaths) == _DEATHS, f"buried after the deaths of {deaths}"
-    trial.world.ledger.give_up(said)
-    trial.silent.add(said.id)
-    trial.expected.append("is set aside$")
-    more = trial.traffic.say(chat)
-    await trial.fleet.until(lambda: more.shown_at is not None, "the session does not go on")
 
 
 # Parts of scenes.
@@ -214,14 +156,13 @@ async def _new_answer(trial: Trial, since: float) -> None:
     # Whoever was struck late may have been struck after the last word.
     await trial.fleet.until(lambda: late() or not traffic.talking, "nobody spoke")
     if not late():
-        traffic.speak()
+        traffic.say()
     await trial.fleet.until(
         lambda: any(one.shown_at is not None for one in late()), "nobody who spoke was answered"
     )
 
 
 def _heal_later(trial: Trial, victim: Member) -> None:
-    """Let a process reach the database again after a while."""
     at = now()
 
     async def heal() -> None:

@@ -11,16 +11,6 @@ from platform_stage import now
 
 
 class Traffic:
-    """Says things in the chats of a world.
-
-    Args:
-        fleet: Whom to.
-        chance: Decides who talks.
-        rate: Messages a second, while no more than ``at_once`` wait for their answers.
-        at_once: How many may.
-        resent: The share of updates that Telegram sends once more after they were confirmed.
-    """
-
     def __init__(
         self,
         fleet: Fleet,
@@ -43,7 +33,6 @@ class Traffic:
         self._tokens = chance.sample(range(0x1000000), 100_000)
 
     async def talk(self, messages: int) -> None:
-        """Say so many things, all over the chats."""
         left, due, self.talking = messages, now(), True
         while left:
             chat = self._chance.choice(self._chats)
@@ -59,28 +48,14 @@ class Traffic:
     async def begin(self) -> None:
         """Wait until the fleet has come up: until somebody who said something was answered."""
         self.scene = "beginning"
-        self.say(self._chats[0])
+        self.say()
         await self.settled()
 
-    def reserve(self) -> int:
-        """Return a chat that nobody but the caller talks in from now on."""
-        chat = self._chance.choice(self._chats)
-        self._chats.remove(chat)
-        return chat
-
-    def draw(self) -> str:
-        """Return a token that nobody has said."""
-        return f"K{self._tokens.pop():06X}"
-
-    def speak(self) -> Said:
-        """Say one thing more, in any chat."""
-        return self.say(self._chats[0])
-
-    def say(self, chat: int, text: str = "Tell me about {}, please.", token: str = "") -> Said:
-        """Let somebody say something whose answer repeats its token."""
-        token, at = token or self.draw(), now()
+    def say(self, chat: int = 0) -> Said:
+        """Let somebody say something whose answer repeats its token; in any chat, where none is named."""
+        chat, token, at = chat or self._chats[0], f"K{self._tokens.pop():06X}", now()
         # Noted before the platform tells anybody, who might be quick.
-        number = self._world.telegram.say(chat, chat, text.format(token))
+        number = self._world.telegram.say(chat, chat, f"Tell me about {token}, please.")
         said = Said(chat, str(number), token, at, self.scene)
         self._world.ledger.note(said)
         if self._chance.random() < self._resent:
@@ -88,11 +63,6 @@ class Traffic:
         return said
 
     async def settled(self, within: float = 2 * SECONDS) -> None:
-        """Wait until the platform shows an answer to everything.
-
-        Raises:
-            TimeoutError: It does not.
-        """
         ledger = self._world.ledger
         try:
             await self._fleet.until(lambda: not ledger.open, "answers are missing", within)

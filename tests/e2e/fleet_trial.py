@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +22,14 @@ from testkit.postgres import RunningPostgres
 
 @dataclass
 class Trial:
-    """What scenes are given.
-
-    Attributes:
-        silent: Messages that never reach a tape, as a scene has planned.
-        expected: What logs tell of that is an error, as a scene has planned.
-        messages: How many are said in a scene.
-    """
-
     fleet: Fleet
     traffic: Traffic
     chance: random.Random
     read: ReadTape
-    silent: set[str] = field(default_factory=set)
-    expected: list[str] = field(default_factory=list)
     messages: int = 0
 
     @property
     def world(self) -> World:
-        """What the fleet lives in."""
         return self.fleet.world
 
     async def play(self, scenes: Sequence[Scene], messages: int) -> None:
@@ -55,17 +44,12 @@ class Trial:
                 await scene(self)
 
     async def close(self) -> Found:
-        """Wait for all answers, stop everything, and close the books.
-
-        Raises:
-            AssertionError: Something does not hold that must.
-        """
+        """Wait for all answers, stop everything, and close the books."""
         await self.traffic.settled()
         await self.fleet.stop_all()
-        silent = frozenset(self.silent)
-        found = await close_books(self.fleet, self.read, silent=silent)
-        check_logs(self.fleet, self.expected)
-        await check_database(self.fleet, silent=silent, buried=len(silent))
+        found = await close_books(self.fleet, self.read)
+        check_logs(self.fleet)
+        await check_database(self.fleet)
         return found
 
 
@@ -87,12 +71,6 @@ async def open_trial(
     rate: float = 30.0,
     **settings: Any,
 ) -> AsyncIterator[Trial]:
-    """Yield a trial whose processes are starting.
-
-    With ``own_server`` the database's server is no other test's, and may be restarted; ``wired`` are processes
-    whose wire to it can be cut, ``lease`` the seconds after which what a dead one held goes to another,
-    ``rate`` the messages a second, ``settings`` more of the processes' own.
-    """
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
     with _database(own_server=own_server) as (on, database):
@@ -110,7 +88,6 @@ async def open_trial(
 
 @contextmanager
 def _database(*, own_server: bool) -> Iterator[tuple[RunningPostgres, str]]:
-    """Give a server and the address of a database on it."""
     if own_server:
         with server_of_its_own() as made:
             yield made

@@ -150,6 +150,5 @@ async def work(folder: Path) -> None:
 
 
 async def _state(store: FileTapeStore, tape: str, fold: FactFold) -> None:
-    """Have the whole state written, as it is every so often."""
     state = {"paused": fold.paused, "previous": fold.last_entry_id, "state": fold.state()}
     await store.append(tape, event(PAUSED_EVENT, state))

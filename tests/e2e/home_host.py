@@ -1,8 +1,9 @@
 """Opens homes, gives each a command and dies meanwhile; a nursery, since a fork starts at once.
 
 In, one JSON object a line: ``{"module", "more", "folder", "command", "times", "part"}``: the module's ``home`` is
-opened, and the process kills itself at so many changes of files after the command, in the middle of it
-where that is a write. Out: ``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
+opened, and the process kills itself at so many changes of files and pipes after the command, in the middle of it
+where that is a write; with ``"victim"``, a file's name, whoever reads its id there may kill it, too. Out:
+``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -30,9 +32,10 @@ _LONGEST = 60
 
 
 async def live(order: dict[str, Any]) -> None:
-    """Open the home, give the command, and die on the way."""
     home = sys.modules[order["module"]].home
     async with home(Path(order["folder"]), **order["more"]) as host:
+        if "victim" in order:
+            Path(order["victim"]).write_text(str(os.getpid()), encoding="ascii")
         FAULT.arm(order["times"], order["part"])
         if isinstance(order["command"], list):
             await host.ask(*order["command"], message_id=STEP)
@@ -44,23 +47,25 @@ async def live(order: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def lives(live: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
-    """Let one child after the other live and die, as the orders on standard input say."""
-    for line in sys.stdin:
-        order = json.loads(line)
-        if "module" in order:
-            importlib.import_module(order["module"])
-        child = os.fork()
-        if not child:
-            signal.alarm(_LONGEST)
-            try:
-                anyio.run(live, order)
-            finally:
-                sys.excepthook(*sys.exc_info())
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        emit(dead=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
+def live_and_die(live: Callable[[dict[str, Any]], Awaitable[None]], order: dict[str, Any]) -> None:
+    """Let a child live by an order until it is killed, by us where that is to be after some seconds."""
+    child = os.fork()
+    if not child:
+        signal.alarm(_LONGEST)
+        try:
+            anyio.run(live, order)
+        finally:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+    if seconds := order.get("kill", {}).get("seconds"):
+        select.select([], [], [], seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    emit(dead=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    lives(live)
+    for line in sys.stdin:
+        given = json.loads(line)
+        importlib.import_module(given["module"])
+        live_and_die(live, given)

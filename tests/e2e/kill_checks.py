@@ -30,8 +30,6 @@ COMMANDS = (
 
 @dataclass(frozen=True)
 class Said:
-    """A message as the platform sent it."""
-
     id: str
     text: str
 
@@ -41,7 +39,6 @@ class Said:
 
     @property
     def keeps(self) -> str | None:
-        """The word that it asks to remember."""
         found = KEPT.search(self.text)
         return found[0] if found else None
 
@@ -69,7 +66,6 @@ def check_lines(home: Path) -> None:
 
 
 def check_tape(entries: list[TapeEntry]) -> None:
-    """What holds of a tape at any moment, a kill's included."""
     assert [entry.id for entry in entries] == list(range(1, len(entries) + 1)), "ids are not dense"
     _check_zones(entries)
     for before, after in pairwise(entries):
@@ -105,7 +101,6 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
 
 
 def count(entries: list[TapeEntry]) -> Counter[str]:
-    """Count what kills and recovery left on a tape."""
     wanted = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
     wanted |= {MEMORY_CONSOLIDATED: "consolidations"}
     return Counter(wanted[e.name] for e in entries if e.name in wanted)

@@ -25,12 +25,6 @@ def emit(**event: Any) -> None:
 
 
 class Fault:
-    """Stands before the operating system.
-
-    Attributes:
-        done: How many of the calls that count were made since it was armed.
-    """
-
     def __init__(self) -> None:
         self.done = self._at = 0
         self._part, self._only, self._moment, self._after = 0.0, "", "", False

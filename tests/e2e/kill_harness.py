@@ -1,8 +1,4 @@
-"""A platform that talks to tapebot, kills it, starts it again, and keeps account of what it owes.
-
-The platform sends again what was not acknowledged, in the order of writing and before anything
-new, as platforms do; now and then also what was.
-"""
+"""A platform that talks to tapebot, kills it, starts it again, and keeps account of what it owes."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ import random
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +17,63 @@ from typing import Any
 import anyio
 import anyio.abc
 from kill_checks import Said, check_lines, check_settled, check_tape, count, read_tape
-from preloaded import open_program
+from preloaded import environment, open_program
+
+Line = tuple[str, str]
+"""A chat and a text."""
+
+CHATS = ("one", "two")
+
+
+def word(chance: random.Random) -> str:
+    return f"K{chance.randrange(16**6):06X}"
+
+
+def keep(chance: random.Random) -> str:
+    return chance.choice(["remember that {} matters", "/memory add {}"]).format(word(chance))
+
+
+def state(chance: random.Random) -> str:
+    name, age = chance.choice(["Rex", "Bella", "Milo"]), chance.randrange(1, 15)
+    return chance.choice(
+        [
+            f"My dog {name} is {age} years old.",
+            f"I live in {chance.choice(['Oslo', 'Rome', 'Lima'])} and I like tea.",
+            f"My sister {name} works as a baker.",
+            f"Yesterday I bought {age} books.",
+        ]
+    )
+
+
+def ask(chance: random.Random) -> str:
+    return chance.choice(["How old is my dog?", "Where do I live?", "What do you know about me?"])
+
+
+def lines(*makers: Callable[[random.Random], str]) -> Callable[[random.Random], list[Line]]:
+    """Return a script of a burst, drawn from these, in one chat or in two."""
+
+    def script(chance: random.Random) -> list[Line]:
+        size = chance.choice([1, 1, 2, 3, 3])
+        return [(chance.choice(CHATS), chance.choice(makers)(chance)) for _ in range(size)]
+
+    return script
+
+
+def always(*texts: str) -> Callable[[random.Random], str]:
+    return lambda chance: chance.choice(texts)
+
+
+def then(
+    first: Callable[[random.Random], list[Line]], last: Sequence[str]
+) -> Callable[[random.Random], list[Line]]:
+    """Return a script that ends with one of these texts in its last chat."""
+
+    def script(chance: random.Random) -> list[Line]:
+        said = first(chance)
+        return [*said, (said[-1][0], chance.choice(last))]
+
+    return script
+
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("kill_host.py")
@@ -53,8 +105,6 @@ class Kill:
 
 @dataclass
 class Host:
-    """A running tapebot."""
-
     process: anyio.abc.Process
     platform: Platform
     dead: bool = False
@@ -87,14 +137,12 @@ class Host:
         self._changed = anyio.Event()
 
     def kill(self) -> None:
-        """Send the signal that cannot be caught."""
         if self.process.returncode is None:
             # Not process.kill(): it polls first, and would take the exit code from whoever waits.
             with suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
     async def send(self, **line: Any) -> None:
-        """Write to the process; it may die before it reads."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.process.stdin.send(json.dumps(line).encode() + b"\n")
 
@@ -112,7 +160,6 @@ class Host:
             await self._changed.wait()
 
     async def plan(self, kill: Kill) -> None:
-        """Make a kill happen that counts from now."""
         with anyio.fail_after(SECONDS):
             await self.ready.wait()
         if kill.calls:
@@ -128,15 +175,6 @@ class Host:
 
 
 class Platform:
-    """Chats with one home folder.
-
-    Args:
-        folder: The home and the working directory are made in it.
-        seed: Of all that is left to chance.
-        settings: Further environment.
-        stall: Seconds that a model call takes.
-    """
-
     def __init__(
         self,
         folder: Path,
@@ -158,22 +196,14 @@ class Platform:
         self._errors = folder / "errors.txt"
         self._folder = folder
         self._stall = stall
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self._environment = {
-            **kept,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
-            "HOME": str(folder),
-            "TAPEBOT_HOME": str(self.home),
-            **(settings or {}),
-        }
+        tests = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        self._environment = environment(folder, **tests, **(settings or {}))
 
     @property
     def all_acknowledged(self) -> bool:
-        """True where the program took every message."""
         return all(one.id in self._acknowledged for said in self.sent.values() for one in said)
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take down what the program says."""
         if event["event"] == "ack":
             self._acknowledged.add(event["id"])
         elif event["event"] == "answer":
@@ -181,10 +211,8 @@ class Platform:
 
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
-        """Start tapebot; it is dead at the end."""
-        command = [str(HOST), "--stall", str(self._stall)]
-        if kill is not None and kill.at_start:
-            command += ["--calls", str(kill.calls), "--part", str(kill.part)]
+        calls, part = (kill.calls, kill.part) if kill and kill.at_start else (0, 0.0)
+        command = [str(HOST), str(self._stall), str(calls), str(part)]
         with self._errors.open("ab") as errors:
             process = await open_program(
                 command,
@@ -202,7 +230,6 @@ class Platform:
                 host.kill()
 
     async def say(self, host: Host, chat: str, text: str) -> None:
-        """Send a new message."""
         self._numbers += 1
         one = Said(f"m{self._numbers}", text)
         self.sent.setdefault(chat, []).append(one)
@@ -248,7 +275,6 @@ class Platform:
         return await self.check(settled=True)
 
     async def check(self, *, settled: bool) -> Counter[str]:
-        """Look at every tape."""
         where = f"seed {self.seed}, after {self.kills} kills"
         found: Counter[str] = Counter()
         errors = self._errors.read_text()
@@ -279,11 +305,7 @@ async def kill_often(
     *,
     settled: float = 0.6,
 ) -> Counter[str]:
-    """Kill that many times, then recover; return what was met.
-
-    ``plan`` draws when to kill, ``script`` what is said before, and ``settled`` is the share of starts that may
-    recover in peace before it goes on.
-    """
+    """Kill that many times, then recover; return what was met."""
     for _ in range(kills):
         kill = plan(platform.random)
         peace = platform.random.random() < settled

@@ -8,10 +8,10 @@ A line that is in the pipe has reached the platform, whatever is killed then.
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +22,6 @@ from kill_fault import FAULT, emit
 
 
 async def lines() -> AsyncIterator[dict[str, Any]]:
-    """Yield what the platform sends, until it hangs up."""
     rest = b""
     while True:
         await anyio.wait_readable(0)
@@ -147,22 +146,13 @@ async def serve(stall: float) -> None:
         tasks.cancel_scope.cancel()
 
 
-def options() -> argparse.Namespace:
-    """Return the arguments: when to die, and how slow the model is."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--stall", type=float, default=0.0, help="seconds that a model call takes")
-    parser.add_argument("--calls", type=int, default=0, help="die at this call of the start")
-    parser.add_argument("--part", type=float, default=0.0)
-    return parser.parse_args()
-
-
 def main() -> None:
-    """Serve until the platform hangs up."""
-    given = options()
+    """Serve until the platform hangs up: a model call takes so many seconds, and it dies at this call of the start."""
+    stall, calls, part = map(float, sys.argv[1:])
     logging.basicConfig(level=logging.WARNING)
-    FAULT.arm(given.calls, given.part)
+    FAULT.arm(int(calls), part)
     FAULT.install()
-    anyio.run(serve, given.stall)
+    anyio.run(serve, stall)
 
 
 if __name__ == "__main__":

@@ -11,32 +11,25 @@ from __future__ import annotations
 import json
 import os
 import random
-import select
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
-from kill_fault import FAULT, emit
+import anyio
+from home_host import FAULT, emit, live_and_die
 
-FAULT.install()
-
-import anyio  # noqa: E402 (after the fault)
-
-from bot.tape.entries import message  # noqa: E402
-from bot.tape.search import SearchQuery  # noqa: E402
-from bot.tape.service import TapeService  # noqa: E402
-from bot.tape.stores.file import FileTapeStore  # noqa: E402
+from bot.tape.entries import message
+from bot.tape.search import SearchQuery
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
-_LONGEST = 60
-"""Seconds that a life may take; beyond that a planned death did not come."""
 
 Work = Callable[[FileTapeStore, random.Random, Path], Awaitable[None]]
 
 
 async def say(store: FileTapeStore, chance: random.Random) -> None:
-    """Append a few entries, and acknowledge them."""
     mark = f"{os.getpid()}.{chance.random()}"
     batch = [message("user", f"{mark}.{place}") for place in range(chance.randint(1, 4))]
     written = await store.append_many(TAPE, batch)
@@ -106,37 +99,17 @@ async def index(store: FileTapeStore, chance: random.Random, folder: Path) -> No
 WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index}
 
 
-async def live(folder: Path, work: str, seed: int) -> None:
-    """Open the tapes and work until the end."""
-    chance = random.Random(seed)
+async def live(order: dict[str, Any]) -> None:
+    folder, chance = Path(order["folder"]), random.Random(order["seed"])
+    if "times" in order["kill"]:
+        FAULT.arm(**order["kill"])
     store = FileTapeStore(folder, sync=True)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(store.run)
         await store.create_tape(TAPE)
-        await WORKS[work](store, chance, folder)
-
-
-def main() -> None:
-    """Let one child after the other live and die."""
-    for line in sys.stdin:
-        order = json.loads(line)
-        kill = order["kill"]
-        child = os.fork()
-        if not child:
-            signal.alarm(_LONGEST)
-            if "times" in kill:
-                FAULT.arm(**kill)
-            try:
-                anyio.run(live, Path(order["folder"]), order["work"], order["seed"])
-            finally:
-                sys.excepthook(*sys.exc_info())
-                os._exit(1)
-        if "seconds" in kill:
-            select.select([], [], [], kill["seconds"])
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        emit(dead=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
+        await WORKS[order["work"]](store, chance, folder)
 
 
 if __name__ == "__main__":
-    main()
+    for line in sys.stdin:
+        live_and_die(live, json.loads(line))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from bot.tape.stores.folder_verification import verify_folder
 STEP = "step"
 """Id of the message that is the command: the platform repeats it where it has no word of it."""
 
+_NUMBERS = itertools.count(1)
 _HOST = Path(__file__).with_name("home_host.py")
 
 Life = Callable[..., Awaitable[tuple[Path, list[dict[str, Any]]]]]
@@ -26,23 +28,13 @@ Life = Callable[..., Awaitable[tuple[Path, list[dict[str, Any]]]]]
 
 @contextmanager
 def lives(module: str, ready: Path, command: Any, **more: Any) -> Iterator[Life]:
-    """Give what lets a copy of a home live and die; it returns the copy and what was said.
-
-    Args:
-        module: Has ``home``, which opens it.
-        ready: The home, where the command is next.
-        command: What is sent; a place and what is said there, where it has several channels.
-        **more: Arguments of ``home``.
-    """
-    count = 0
+    """Give what lets a copy of a home live and die; it returns the copy and what was said."""
     with nursery(_HOST) as children:
 
-        async def life(times: int = 0, part: float = 0.0, **also: Any) -> Any:
-            nonlocal count
-            count += 1
-            folder = ready.with_name(f"life-{count}")
+        async def life(times: int = 0, part: float = 0.0, **also: Path) -> Any:
+            folder = ready.with_name(f"life-{next(_NUMBERS)}")
             shutil.copytree(ready, folder)
-            order = {"module": module, "more": more | also, "folder": folder, "command": command}
+            order = {"module": module, "more": more, "folder": folder, "command": command, **also}
             # In a thread: servers of the test answer meanwhile.
             lived = partial(children.life, times=times, part=part, **order)
             return folder, await to_thread.run_sync(lived)

@@ -37,8 +37,6 @@ _LEARNS = re.compile(r"^#(\d+) .*?(I (?:like|own) (\w+) a lot\.)", re.MULTILINE)
 
 @dataclass
 class Home:
-    """What a test sees of a running program."""
-
     host: Host
     model: ScriptedModel
     clock: ManualClock
@@ -58,12 +56,10 @@ class Home:
         return inbound
 
     async def ask(self, where: str, text: str, **more: object) -> str:
-        """Say something; return what is answered."""
         channel = self.channels[where.partition(":")[0]]
         return await channel.wait_for_answer(await self.send(where, text, **more))
 
     async def code(self, where: str) -> str:
-        """Return a fresh code."""
         told = _CODE.search(await self.ask(where, "/link"))
         assert told is not None
         return told[1]
@@ -77,7 +73,6 @@ class Home:
         return await self.ask(where, "/unlink yes")
 
     def told(self, where: str) -> list[Answer]:
-        """Return what was shown in a chat."""
         channel, _, chat = where.partition(":")
         return [one for one in self.channels[channel].answers if one.address.chat_id == chat]
 
@@ -88,7 +83,6 @@ class Home:
         return next(one for one in self.told(where) if words in one.text)
 
     async def prompt(self, where: str, text: str = "What do you know?", **more: object) -> str:
-        """Return all that the model is asked for a message."""
         before = len(self.model.requests)
         await self.ask(where, text, **more)
         asked = [one for one in self.model.requests[before:] if one.purpose == "turn"]
@@ -98,11 +92,9 @@ class Home:
         return fold_entries(await self.host.tape(f"person:{identity}"))
 
     async def facts(self, identity: str) -> set[str]:
-        """Return what is believed in an identity's own scope."""
         return {one.text for one in (await self.scope(identity)).active()}
 
     async def people(self) -> IdentityFold:
-        """Return who is who, read from the tape."""
         found = IdentityFold()
         for entry in await self.host.tape("workspace:people"):
             found.apply(entry)
@@ -110,7 +102,6 @@ class Home:
 
 
 def turn(request: ModelRequest) -> ModelReply:
-    """Look everything up where a message asks for it."""
     last = request.messages[-1]
     if last["role"] == "user" and "LOOK" in str(last["content"]):
         return tool_call_reply(
@@ -123,7 +114,6 @@ def turn(request: ModelRequest) -> ModelReply:
 
 
 def consolidation(request: ModelRequest) -> ModelReply:
-    """Learn what somebody likes a lot."""
     told = _LEARNS.findall(str(request.messages[-1]["content"]))
     operations = [
         fact_operation(f"The user likes {what}.", quote, int(n)) for n, quote, what in told

@@ -42,13 +42,9 @@ class _Nothing(BaseModel):
 
 @dataclass(slots=True)
 class Web:
-    """A page that a tool fetches."""
-
     page: str = ""
 
     def tool(self) -> Tool[_Nothing]:
-        """Return the tool ``web.fetch``."""
-
         async def fetch(_: _Nothing, __: ToolContext) -> ToolOutcome:
             return ToolOutcome(self.page)
 
@@ -66,11 +62,9 @@ class Accomplice:
     _plan: list[ModelReply] = field(default_factory=list)
 
     def model(self) -> ScriptedModel:
-        """Return the model that it is."""
         return ScriptedModel(self.turn, consolidation=self.consolidation)
 
     def turn(self, request: ModelRequest) -> ModelReply:
-        """Do one step of a turn."""
         if request.messages[-1]["role"] == "user":
             self._plan = self._steps() if self.mode in ("saves", "both") else []
         return self._plan.pop(0) if self._plan else text_reply(self.reply)
@@ -142,12 +136,10 @@ class Cast:
     group: bool
 
     def id_of(self, who: str) -> str:
-        """Return the platform's id of somebody."""
         return f"{self.number}{('ada', 'bob', 'eve').index(who) + 1}"
 
     @property
     def chat(self) -> str:
-        """The scene's chat."""
         return f"g{self.number}" if self.group else self.id_of("ada")
 
     def fit(self, text: str) -> str:
@@ -157,7 +149,6 @@ class Cast:
         return text
 
     def fitted(self, scene: Any) -> Any:
-        """Return a scene with the ids of these people in it."""
         if isinstance(scene, str):
             return self.fit(scene)
         if isinstance(scene, list):
@@ -186,7 +177,6 @@ class Cast:
 
 
 def sent(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a step of the data sends beside its text."""
     more: dict[str, Any] = {key: step[key] for key in ("quote", "edits", "name") if key in step}
     if "id" in step:
         more["message_id"] = step["id"]
@@ -228,11 +218,9 @@ def _zone_text(entry: TapeEntry) -> str:
 
 
 def prompts(model: ScriptedModel) -> list[str]:
-    """Return all system prompts of turns."""
     return [str(one.messages[0]["content"]) for one in model.requests_for()]
 
 
 def scenes() -> list[dict[str, Any]]:
-    """Return the attacks of the data file."""
     path = Path(__file__).with_name("memory_attacks.jsonl")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

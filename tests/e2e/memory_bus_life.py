@@ -127,8 +127,6 @@ def _consolidation(request: ModelRequest) -> ModelReply:
 
 @dataclass
 class Life:
-    """A running program, and the one who talks to it."""
-
     host: Host
     clock: ManualClock
     model: ScriptedModel

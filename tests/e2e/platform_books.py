@@ -5,7 +5,6 @@ Rule 1: a message of a person's is on the tape once, in the order in which it wa
 Rule 2: a message of the bot's that no final receipt names is a stray. It may be there only if its
     sender was killed before the receipt was durable, and only where the platform cannot be asked what
     it took: on Telegram.
-Rule 3: Discord tells of a command or a button once. One that is on no tape died with its process.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kill_checks import check_lines, check_tape, read_tape
-from platform_kills import Death, Kills
+from platform_kills import Death, Kills, Said
 from platform_stage import TOKEN, Place, Stage
-from platform_talk import Said
 
 from bot.memory.records.turn_marks import turn_end
-from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
+from bot.memory.session.state.turn_fold import DELIVERY
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_verification import verify_folder
 
@@ -32,8 +30,6 @@ WINDOW = 30.0
 
 @dataclass(frozen=True)
 class Turned:
-    """The end of a turn, and what became of its answer."""
-
     inbound: tuple[str, ...]
     status: str
     shown: tuple[str, ...]
@@ -41,28 +37,19 @@ class Turned:
 
 @dataclass
 class Session:
-    """What a tape says: its turns, the ids of what is on it, and how often each turn was taken up again."""
+    """What a tape says: its turns, and the ids of what is on it."""
 
     place: Place
     ends: list[Turned] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
-    resumed: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def settled(self) -> set[str]:
-        """Platform ids of what a turn has ended for."""
-        return {one for end in self.ends for one in end.inbound}
 
     @property
     def receipted(self) -> set[str]:
-        """The bot's messages that final receipts name."""
         return {one for end in self.ends for one in end.shown}
 
 
 @dataclass(frozen=True)
 class Stray:
-    """A standing message of the bot's that no receipt names."""
-
     place: Place
     number: str
     text: str
@@ -71,55 +58,35 @@ class Stray:
 
 @dataclass
 class Books:
-    """What everybody has to say, closed: also when each life began, and interactions that died with theirs."""
+    """What everybody has to say, closed; also when each life began."""
 
-    stage: Stage
     births: list[float]
     deaths: list[Death]
     said: list[Said]
-    sessions: list[Session] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
-    lost: list[Said] = field(default_factory=list)
-
-    def death_at(self, at: float) -> Death | None:
-        """Return the kill that ended the life of a moment; None where it was not killed.
-
-        A life lasts until the next begins: what it sent may have been on the wire when it was killed.
-        """
-        born = self.births[bisect_right(self.births, at) - 1]
-        return next((death for death in self.deaths if death.born == born), None)
 
     def death_of(self, stray: Stray) -> Death:
-        """Return the kill that left a stray."""
-        death = self.death_at(stray.sent_at)
+        born = self.births[bisect_right(self.births, stray.sent_at) - 1]
+        death = next((death for death in self.deaths if death.born == born), None)
         assert death is not None, f"nobody was killed who sent this, and it is a stray: {stray}"
         return death
 
 
 async def close_books(kills: Kills) -> Books:
-    """Close the books once nothing is owed.
-
-    Raises:
-        AssertionError: Something was lost, or done twice, or shown where it does not belong.
-    """
-    home = kills.lives.home
+    """Close the books once nothing is owed; fail where something was lost, done twice, or shown elsewhere."""
+    home, stage = kills.lives.home, kills.stage
     check_lines(home)
-    books = Books(kills.stage, kills.lives.births, kills.deaths, kills.talk.said)
-    for place in kills.stage.places:
+    books = Books(kills.lives.births, kills.deaths, kills.talk.said)
+    for place in stage.places:
         entries = await read_tape(home, place.session)
         check_tape(entries)
-        session = _read(place, entries)
-        mine = [one for one in kills.talk.said if one.place is place]
-        _check_settled(session, mine, books)
-        books.sessions.append(session)
-        books.strays += _strays(session, kills.stage)
-    _check_closed(books)
-    for session in books.sessions:
-        _check_shown(
-            session, [one for one in books.said if one.place is session.place], books.stage
-        )
-    _check_lost(books)
-    _check_strays(books)
+        session, said = _read(place, entries), [one for one in books.said if one.place is place]
+        _check_settled(session, said)
+        _check_shown(session, said, stage)
+        books.strays += _strays(session, stage)
+    for stray in books.strays:
+        gap = books.death_of(stray).at - stray.sent_at
+        assert gap < WINDOW, f"no kill {gap:.2f} s after this was shown: {stray}"
     _check_logs(home)
     problems = verify_folder(home / "tapes", "").problems
     assert not problems, f"`tapebot tape verify` finds: {problems}"
@@ -139,33 +106,19 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
             assert entry.data["delivered"], f"refused: {entry.data}"
             assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"
             receipts[entry.data["turn"]] = tuple(entry.data["platform_ids"])
-        elif entry.name == TURN_RESUME:
-            session.resumed[entry.data["turn"]] += 1
     for end in ends:
         shown = receipts.get(end["turn"], ())
         session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown))
     return session
 
 
-def _check_settled(session: Session, said: list[Said], books: Books) -> None:
-    asked = [one.id for one in said if one.kind in ("text", "file")]
-    assert [one for one in session.heard if one in {*asked}] == asked, "not in order, or not there"
-    for one in said:
-        if one.kind == "edit":
-            # Discord tells of an edit once; afterwards its history has the new text.
-            known = one.place.platform == "discord" or one.id in session.heard
-            assert known, f"the edit was lost: {one}"
-        elif one.id not in session.settled:
-            assert one.interaction, f"lost: {one}"
-            books.lost.append(one)
-
-
-def _check_closed(books: Books) -> None:
-    """No turn ended but with its own answer."""
-    ends = [end for session in books.sessions for end in session.ends]
-    closed = [end for end in ends if end.status not in ("ok", "command")]
-    figures = [sum(len(end.inbound) for end in some) for some in (closed, ends)]
-    assert not closed, "{} of {} messages were closed falsely: {}".format(*figures, closed)
+def _check_settled(session: Session, said: list[Said]) -> None:
+    """Each message is there in its order, and no turn ended but with its own answer."""
+    assert session.heard == [one.id for one in said], "not in order, or not there"
+    settled = {one for end in session.ends for one in end.inbound}
+    assert not [one for one in said if one.id not in settled], "lost"
+    closed = [end for end in session.ends if end.status != "ok"]
+    assert not closed, f"{len(closed)} of {len(session.ends)} turns were closed falsely: {closed}"
 
 
 def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:
@@ -178,8 +131,7 @@ def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:
         answer = "".join(texts[one] for one in end.shown)
         for inbound in end.inbound:
             assert inbound in by_id, f"{session.place.name}: answered, and not said: {inbound}"
-            token = by_id[inbound].token
-            assert token is None or token in answer, f"{by_id[inbound]} is not answered: {answer}"
+            assert by_id[inbound].token in answer, f"{by_id[inbound]} is not answered: {answer}"
     mine = {one.token for one in said}
     here = {token for text in texts.values() for token in TOKEN.findall(text)}
     assert here <= mine, f"{session.place.name} shows what others asked: {here - mine}"
@@ -197,19 +149,6 @@ def _strays(session: Session, stage: Stage) -> list[Stray]:
     else:
         shown = [(str(m.id), m.content, m.created) for m in stage.on_discord(place)]
     return [Stray(place, *one) for one in shown if one[0] not in session.receipted]
-
-
-def _check_strays(books: Books) -> None:
-    for stray in books.strays:
-        gap = books.death_of(stray).at - stray.sent_at
-        assert gap < WINDOW, f"no kill {gap:.2f} s after this was shown: {stray}"
-
-
-def _check_lost(books: Books) -> None:
-    for one in books.lost:
-        death = books.death_at(one.at)
-        killed = death is not None and death.at - one.at < WINDOW
-        assert not one.heard or killed, f"lost while it lived: {one}"
 
 
 def _check_logs(home: Path) -> None:

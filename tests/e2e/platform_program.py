@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
-from preloaded import open_program
+from preloaded import environment, open_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "bot"]
@@ -20,22 +19,7 @@ START = 60.0
 _CLAIM = re.compile(r"/claim (\S+)")
 
 
-def environment(folder: Path, **settings: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    # Many run at once, and have one machine.
-    own["TAPEBOT_WEB_LISTEN"] = "off"
-    return {**kept, **own, **settings}
-
-
 class Program:
-    """A running tapebot.
-
-    Attributes:
-        process: The process.
-        said: Its output so far.
-    """
-
     def __init__(self, process: anyio.abc.Process) -> None:
         self.process = process
         self.said = ""
@@ -65,7 +49,6 @@ class Program:
         self._ended.set()
 
     async def until_read(self) -> None:
-        """Wait until all that it said before it ended is known."""
         # What it started may have its output open still.
         with anyio.move_on_after(5):
             await self._ended.wait()

@@ -1,8 +1,4 @@
-"""The world around a tapebot that is killed: both platforms, a model, and the people.
-
-The servers live in the driver's process, which outlives every tapebot. So whoever looks at their
-books is told of each fact before the server answers for it: a kill can be set between the two.
-"""
+"""The world around a tapebot that is killed: both platforms, a model, and the people."""
 
 from __future__ import annotations
 
@@ -35,8 +31,6 @@ _KEY = "sk-of-the-test"
 
 @dataclass(frozen=True)
 class Place:
-    """A conversation."""
-
     name: str
     platform: Literal["telegram", "discord"]
     chat: int
@@ -47,20 +41,15 @@ class Place:
 
 
 class Model:
-    """Repeats the tokens of all that is not answered in a request; now at once, now slowly.
-
-    Its answer begins with the numbers alone, so that only a whole answer has a token in it.
-    """
+    """Repeats the tokens of all that is not answered in a request; now at once, now slowly."""
 
     def __init__(self, chance: random.Random) -> None:
         self.slow = 0.0
-        self.pauses: tuple[float, float] | None = None
         self.asked = 0
         self.on_asked: Callable[[], None] = lambda: None
         self._chance = chance
 
     def __call__(self, request: dict[str, Any]) -> Reply:
-        """Answer a request."""
         self.asked += 1
         self.on_asked()
         tokens = unanswered(request["messages"])
@@ -73,8 +62,6 @@ class Model:
     def _pause(self) -> float:
         if self._chance.random() < self.slow:
             return self._chance.uniform(1.3, 1.8)
-        if self.pauses is not None:
-            return self._chance.uniform(*self.pauses)
         return self._chance.choice([0.0, 0.02, 0.1, 0.3])
 
 
@@ -99,8 +86,6 @@ def _text(content: Any) -> str:
 
 
 class _ToldBooks(DiscordRecords):
-    """Discord's books, which tell at once what is noted."""
-
     told: Callable[[], None] = staticmethod(lambda: None)
 
     def touch(self) -> None:
@@ -116,18 +101,12 @@ class Watched:
         self._changed = anyio.Event()
 
     def note(self) -> None:
-        """Tell that something happened."""
         for listener in self.listeners:
             listener()
         self._changed.set()
         self._changed = anyio.Event()
 
     async def until(self, claim: Callable[[], Any], within: float, what: str) -> None:
-        """Wait until something holds of the books.
-
-        Raises:
-            TimeoutError: It did not come true in so many seconds.
-        """
         with anyio.move_on_after(within):
             while not claim():
                 await self._changed.wait()
@@ -151,7 +130,6 @@ class Stage(Watched):
         super().__init__()
 
     def settings(self, home: Path) -> dict[str, str]:
-        """Return the environment of a tapebot that lives here."""
         settings = {
             "home": home,
             "web_listen": "off",
@@ -171,11 +149,9 @@ class Stage(Watched):
         return {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
 
     def polls(self) -> int:
-        """Return how often Telegram was asked for updates."""
         return self.telegram.world.bot_by_id(self.telegram.me.id).poll
 
     def on_telegram(self, place: Place) -> list[BotMessage]:
-        """Return the bot's standing messages of a place."""
         return self.telegram.records.messages(place.chat, topic=place.topic)
 
     def on_discord(self, place: Place) -> list[DiscordMessage]:
@@ -189,7 +165,6 @@ class Stage(Watched):
         return {str(one.id): one.content for one in self.on_discord(place)}
 
     def people_arrive(self) -> None:
-        """Open the conversations."""
         self._on_telegram_arrive()
         self._on_discord_arrive()
 
@@ -240,7 +215,6 @@ class Stage(Watched):
 
 
 def now() -> float:
-    """Return the clock that the servers' books go by."""
     return time.monotonic()
 
 

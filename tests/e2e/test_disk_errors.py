@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_harness import Kill, Platform
+from kill_harness import Kill, Platform, ask, lines, state
 from kill_host import IMPATIENT
-from kill_talk import ask, lines, state
 from sampling import some
 
 from bot.runtime.sessions.writer import GAVE_UP

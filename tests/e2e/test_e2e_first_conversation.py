@@ -12,8 +12,8 @@ import anyio.abc
 import anyio.to_thread
 import pytest
 from kill_checks import check_tape, read_tape
-from platform_program import PROGRAM, environment
-from preloaded import open_program, run_program
+from platform_program import PROGRAM
+from preloaded import environment, open_program, run_program
 
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import TapeEntry
@@ -33,18 +33,9 @@ What is my name?
 
 async def run(folder: Path, given: str, *arguments: str, **settings: str) -> tuple[int, str, str]:
     """Run the program to its end; return its exit code, output and errors."""
-    given_settings = environment(folder, **settings)
     command = ["-m", "bot", *arguments]
-    done = await anyio.to_thread.run_sync(
-        partial(
-            run_program,
-            command,
-            environment=given_settings,
-            cwd=folder,
-            given=given,
-            timeout=SECONDS,
-        )
-    )
+    how = {"environment": environment(folder, **settings), "cwd": folder, "given": given}
+    done = await anyio.to_thread.run_sync(partial(run_program, command, timeout=SECONDS, **how))
     return done.returncode, done.stdout, done.stderr
 
 
@@ -80,6 +71,7 @@ def named(entries: list[TapeEntry], name: str) -> list[TapeEntry]:
     return [mark for mark in marks if mark.name == name]
 
 
+@pytest.mark.slow
 async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: Path):
     """No settings, no key: four lines in, four answers out, the name known after ``/new``."""
     with anyio.fail_after(SECONDS):
@@ -114,6 +106,7 @@ async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: P
     assert "dark mode" in memory
 
 
+@pytest.mark.slow
 async def test_a_second_run_goes_on_and_repeats_no_answer(tmp_path: Path):
     """What was shown is not shown again; what was said is known."""
     await run(tmp_path, "My name is Ada and I prefer dark mode.\n")
@@ -129,6 +122,7 @@ async def test_a_second_run_goes_on_and_repeats_no_answer(tmp_path: Path):
     assert first.payload["content"].splitlines()[0] not in shown
 
 
+@pytest.mark.slow
 async def test_a_second_process_on_the_same_home_is_refused_in_one_line(tmp_path: Path):
     """The first goes on undisturbed."""
     async with started(tmp_path) as first:

@@ -6,10 +6,9 @@ import json
 
 import pytest
 from platform_program import running
-from waiting import until
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
-from testkit.telegram.process import TelegramProcess
+from testkit.telegram.server import TelegramServer
 
 # Said by a person, and answered by the model.
 HOSTILE = [
@@ -45,9 +44,8 @@ def _script(request: dict) -> Reply:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_has_them(tmp_path):
-    async with ScriptedOpenAI(_script) as model, TelegramProcess() as telegram:
-        await telegram.do("user", id=7, name="Ada")
-        await telegram.do("private", user=7)
+    async with ScriptedOpenAI(_script) as model, TelegramServer() as telegram:
+        telegram.private(telegram.user(7, "Ada"))
         settings = {
             "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
             "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
@@ -58,12 +56,8 @@ async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_
         }
 
         async def say(text: str, reply: str) -> None:
-            await telegram.do("say", chat=7, user=7, text=text)
-
-            async def answered() -> bool:
-                return reply in "\n".join(map(str, await telegram.texts(7)))
-
-            await until(answered, every=0.05)
+            telegram.say(7, 7, text)
+            await telegram.until(lambda books: any(reply in one for one in books.texts(7)))
 
         async with running(tmp_path, **settings) as program:
             for at, text in enumerate(HOSTILE, 1):

@@ -2,82 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
 import anyio
 import pytest
-from platform_program import PROGRAM, environment, running
+from platform_program import PROGRAM, Program, running
+from preloaded import environment
 from telegram_peer_server import telegram_peer
-from waiting import until
 
-from testkit.discord.process import DiscordProcess
+from testkit.discord.server import DiscordServer
 from testkit.ports import kept_port
-from testkit.telegram.process import TelegramProcess
+from testkit.telegram.server import TelegramServer
+
+Say = Callable[[str, str], Awaitable[None]]
 
 
 def every_file_of(folder) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
+async def converse(folder: Path, program: Program, claim: str, say: Say, token: str) -> None:
+    """Say the first things; the token is in no log, no tape and no output."""
+    await say("hello", "has no owner yet")
+    await say(f"{claim} {program.claim_code}", "You own this bot now")
+    await say("My name is Ada", "Noted")
+    await say("What is my name?", "Your name is Ada")
+    assert token.encode() not in every_file_of(folder / "home")
+    assert token not in program.said
+
+
+@pytest.mark.slow
 async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_path):
-    async with TelegramProcess() as telegram:
+    async with TelegramServer() as telegram:
+        telegram.private(telegram.user(7, "Ada"))
+
+        async def say(text: str, reply: str) -> None:
+            telegram.say(7, 7, text)
+            await telegram.until(lambda books: reply in str(books.texts(7)[-1:]))
+
         (tmp_path / ".env").write_text(f"TAPEBOT_TELEGRAM_TOKEN={telegram.token}\n")
         async with running(tmp_path, TAPEBOT_TELEGRAM_API_BASE=telegram.url) as program:
             await program.until_said("Telegram: connected as @tape_bot")
             await program.until_said("/claim ")
-            await telegram.do("user", id=7, name="Ada")
-            await telegram.do("private", user=7)
-
-            async def say(text: str, reply: str) -> None:
-                await telegram.do("say", chat=7, user=7, text=text)
-
-                async def shown() -> bool:
-                    return reply in str((await telegram.texts(7))[-1:])
-
-                await until(shown, every=0.05)
-
-            await say("hello", "has no owner yet")
-            await say(f"/start {program.claim_code}", "You own this bot now")
-            await say("My name is Ada", "Noted")
-            await say("What is my name?", "Your name is Ada")
-    # The token is in no log, no tape and no output.
-    assert telegram.token.encode() not in every_file_of(tmp_path / "home")
-    assert telegram.token not in program.said
+            await converse(tmp_path, program, "/start", say, telegram.token)
     assert program.process.returncode == 0
 
 
+@pytest.mark.slow
 async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path):
-    async with DiscordProcess() as discord:
-        token = discord.urls["token"]
+    async with DiscordServer() as discord:
+        ada = discord.user("Ada")
+        chat = discord.direct(ada)
         settings = {
-            "TAPEBOT_DISCORD_TOKEN": token,
-            "TAPEBOT_DISCORD_API_BASE": discord.urls["api_url"],
-            "TAPEBOT_DISCORD_GATEWAY_URL": discord.urls["gateway_url"],
+            "TAPEBOT_DISCORD_TOKEN": discord.token,
+            "TAPEBOT_DISCORD_API_BASE": discord.api_url,
+            "TAPEBOT_DISCORD_GATEWAY_URL": discord.gateway_url,
         }
+
+        async def say(text: str, reply: str) -> None:
+            discord.say(chat, ada, text)
+            await discord.until(lambda _: reply in str(discord.answers(chat)[-1:]))
+
         async with running(tmp_path, **settings) as program:
             await program.until_said("Discord: connected as @tapebot")
             await program.until_said("/claim ")
-            ada = await discord.do("user", name="Ada")
-            chat = await discord.do("direct", user=ada)
-
-            async def say(text: str, reply: str) -> None:
-                await discord.do("say", channel=chat, user=ada, text=text)
-
-                async def shown() -> bool:
-                    messages = (await discord.records())["messages"].values()
-                    return any(reply in message["content"] for message in messages)
-
-                await until(shown, every=0.05)
-
-            await say("hello", "has no owner yet")
-            await say(f"/claim {program.claim_code}", "You own this bot now")
-            await say("My name is Ada", "Noted")
-            await say("What is my name?", "Your name is Ada")
-    assert token.encode() not in every_file_of(tmp_path / "home")
-    assert token not in program.said
+            await converse(tmp_path, program, "/claim", say, discord.token)
     assert program.process.returncode == 0
 
 
 async def test_a_wrong_token_is_one_clear_line_and_ends_the_program(tmp_path):
-    async with TelegramProcess() as telegram:
+    async with TelegramServer() as telegram:
         settings = {
             "TAPEBOT_TELEGRAM_TOKEN": "123456789:AAwrongwrongwrongwrongwrongwrongwro",
             "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
@@ -103,20 +98,21 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
         async with running(tmp_path, **settings) as program:
             await program.until_said("connected as")
             await telegram.say("My name is Ada and I prefer tea.")
-            await telegram.until_text("Noted", within=60)
+            await telegram.until_text("Noted")
             await telegram.say("What is my name?")
-            await telegram.until_text("Your name is Ada", within=60)
+            await telegram.until_text("Your name is Ada")
             await telegram.say("/memory clear")
-            await telegram.until_text("say yes or send", within=60)
+            await telegram.until_text("say yes or send")
             [*_, asked] = await telegram.messages()
             keyboard = asked["message"]["reply_markup"]["inline_keyboard"]
             [keep] = [one for row in keyboard for one in row if one["text"] == "Keep it"]
             await telegram.press(keep["callback_data"], asked)
-            await telegram.until_text("What I remember", within=60)
+            await telegram.until_text("What I remember")
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3
 
 
+@pytest.mark.slow
 async def test_doctor_tells_what_channel_of_the_running_program_has_no_connection(tmp_path):
     with kept_port() as port:
         settings = {

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import pytest
-from nursery import ROOT
-from preloaded import run_program
+from preloaded import environment, run_program
 from skill_sources import BREW, commit, digest_in
 
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
@@ -19,11 +17,6 @@ from testkit.openai_server import Call, Reply, ScriptedOpenAI
 async def talk(folder: Path, server: ScriptedOpenAI, *lines: str) -> str:
     """Say lines to the program at the terminal; return what it prints."""
     settings = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "PYTHONPATH": str(ROOT),
-        "TAPEBOT_HOME": str(folder / "home"),
-        "TAPEBOT_WEB_LISTEN": "off",
         "TAPEBOT_MODEL": "openai/scripted",
         "TAPEBOT_MODEL_API_BASE": server.base_url,
         "TAPEBOT_MODEL_API_KEY": "sk-test",
@@ -32,7 +25,13 @@ async def talk(folder: Path, server: ScriptedOpenAI, *lines: str) -> str:
         "GIT_DIR": str(folder / "none"),
     }
     given = "".join(f"{line}\n" for line in lines)
-    run = partial(run_program, ["-m", "bot"], environment=settings, cwd=folder, given=given)
+    run = partial(
+        run_program,
+        ["-m", "bot"],
+        environment=environment(folder, **settings),
+        cwd=folder,
+        given=given,
+    )
     done = await anyio.to_thread.run_sync(partial(run, timeout=60))
     assert (done.returncode, done.stderr) == (0, "")
     return str(done.stdout)

@@ -1,8 +1,4 @@
-"""Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost.
-
-Each call is answered from two or three surfaces at once: in the chat that asks, by its button, in an
-owner's chat. One of the answers decides.
-"""
+"""Two workers of a fleet are killed at each step of calls that wait for a yes: none acts twice, none is lost."""
 
 from __future__ import annotations
 
@@ -101,13 +97,7 @@ def reply_for(request: dict[str, Any]) -> Reply | None:
 
 
 class Play:
-    """People who order, and answer from several surfaces; and workers that are killed.
-
-    Attributes:
-        chats: Where each word was ordered.
-        said: The ids of what was said on Telegram, by chat.
-        over: Whether nothing more is ordered.
-    """
+    """People who order, and answer from several surfaces; and workers that are killed."""
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         self.trial = trial
@@ -124,12 +114,10 @@ class Play:
         return self.trial.world.chats[1:]
 
     def told(self) -> str:
-        """Return all that the bot says."""
         books = self.trial.world.telegram.records
         return "\n".join(text for chat in self.said for text in books.texts(chat))
 
     def acts(self) -> str:
-        """Return all that reached the tool."""
         return "\n".join(calls_of(self._folder))
 
     # People.
@@ -210,7 +198,6 @@ class Play:
         return found is not None
 
     async def _await(self, step: str) -> Member | None:
-        """Wait until a worker is at a step; return it."""
         if step == "anything":
             await anyio.sleep(self._chance.random())
             return self._chance.choice(self.trial.fleet.workers)
@@ -266,7 +253,6 @@ async def acting_fleet(folder: Path) -> AsyncIterator[Play]:
 
 
 async def insist(play: Play, command: str, answer: str) -> None:
-    """Give a command until it is answered so."""
     chat = play.trial.world.chats[0]
     with anyio.fail_after(SECONDS):
         while answer not in play.told():
@@ -294,10 +280,7 @@ async def kill_often(play: Play) -> Counter[str]:
 def acted_once(
     tapes: Iterable[list[TapeEntry]], written: str, orders: Iterable[str]
 ) -> Counter[str]:
-    """Count the calls of all sessions by what became of them.
-
-    No order was carried out twice, none without a yes, and each yes has one result.
-    """
+    """Count the calls of all sessions by what became of them."""
     found: Counter[str] = Counter()
     asked: set[int] = set()
     for entries in tapes:
@@ -322,7 +305,6 @@ def acted_once(
 
 
 def told_once(entries: list[TapeEntry], shown: str) -> None:
-    """Each result was told in the chat that had asked, once."""
     words = {"ok": "and it ran", "error": "and it failed", "unknown": "it is not known"}
     for result in (entry.data for entry in entries if entry.name == TOOL_RESULT):
         pattern = rf"{words[result['status']]}.*: call {result['number']}\b"

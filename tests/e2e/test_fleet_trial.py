@@ -13,7 +13,6 @@ from fleet_scenes import (
     kill_worker,
     leave_and_join,
     pause_worker,
-    poison_message,
     race,
     restart_database,
 )
@@ -31,7 +30,6 @@ SCENES = (
     freeze_gateway,
     restart_database,
     leave_and_join,
-    poison_message,
     kill_worker,
 )
 
@@ -49,7 +47,7 @@ async def test_a_thousand_messages_that_come_by_webhooks_survive_everything(tmp_
         view_tokens=8_000,
         idle_seconds=5,
     ) as trial:
-        await trial.play(SCENES, 100)
+        await trial.play(SCENES, 112)
         found = await trial.close()
         balancer = trial.world.balancer
     assert balancer is not None
@@ -68,3 +66,13 @@ async def test_a_worker_serves_more_sessions_than_it_holds_at_once(tmp_path: Pat
         await trial.traffic.settled(within=40)
         found = await trial.close()
     assert found.messages == 91
+
+
+async def test_a_fleet_answers_everything_once_though_a_worker_and_a_gateway_are_killed(
+    tmp_path: Path,
+):
+    """Two gateways, two workers, and nobody notices more than a pause."""
+    async with open_trial(tmp_path, SEED, people=20, gateways=2, workers=2, rate=40) as trial:
+        await trial.play([calm, kill_worker, kill_gateway], 20)
+        found = await trial.close()
+    assert found.messages >= 61

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forget_home import AUNT, BOB, CAT, home
-from forget_steps import erase, until_clean
-from forget_traces import traces
+from forget_traces import erase, traces, until_clean
 
 from bot.memory.records.tombstones import is_erased
 from bot.testing.manual_clock import ManualClock

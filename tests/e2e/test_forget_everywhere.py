@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import pytest
 from forget_home import AUNT, CAT, CHAT, FILE, PERSON, SHIP, TOWN, converse, home, work
-from forget_steps import erase, until_clean
-from forget_traces import traces
+from forget_traces import erase, traces, until_clean
 
 from bot.bus.media.blobs import FolderBlobs
 from bot.memory.records.fact_fold import fold_entries
@@ -17,6 +17,7 @@ from bot.testing.host import HostLimits
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 
+@pytest.mark.slow
 async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         blob = await converse(host, tmp_path)
@@ -58,6 +59,7 @@ async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: 
         await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
 
 
+@pytest.mark.slow
 async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_it_was(
     tmp_path: Path,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forget_home import PERSON, home
-from forget_steps import until_clean
+from forget_traces import until_clean
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply
@@ -131,6 +131,7 @@ async def test_a_plain_no_erases_nothing(tmp_path: Path) -> None:
         assert await chat.say("yes") == "Fine."
 
 
+@pytest.mark.slow
 async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
         for texts, who in (

@@ -103,7 +103,6 @@ class Person:
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a version to come."""
     folder = tmp_path_factory.mktemp("newer")
     return build(folder / "dist", tree=tree_of_version(folder / "tree", NEWER, "- Sheep.\n"))
 
@@ -118,7 +117,6 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def person(stocked: Path, tmp_path: Path) -> Iterator[Person]:
-    """Somebody who knows an index of their own."""
     home, index = tmp_path / "home", tmp_path / "index"
     # Who installs by uv has it among their commands; the system's pip may be too old for their Python.
     (home / ".local" / "bin").mkdir(parents=True)

@@ -44,7 +44,6 @@ def step(request: ModelRequest) -> Any:
 
 @asynccontextmanager
 async def home(folder: Path) -> AsyncIterator[Host]:
-    """Run the program in a folder."""
     async with session_host(folder, ScriptedModel(step)) as host:
         yield host
 

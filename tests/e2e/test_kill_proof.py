@@ -1,9 +1,4 @@
-"""More than two hundred kills, and nothing that was acknowledged is lost.
-
-Each test kills one program twenty times, at one kind of moment: at a system call (a write is left
-half done), as a model call begins, as an answer leaves. After each death the tapes are read from
-their files; after most of the starts they are read again when nothing is owed any more.
-"""
+"""More than two hundred kills, and nothing that was acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -11,8 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from kill_harness import Kill, Platform, kill_often
-from kill_talk import always, ask, keep, lines, state, then
+from kill_harness import Kill, Platform, always, ask, keep, kill_often, lines, state, then
 from sampling import is_sample, many
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

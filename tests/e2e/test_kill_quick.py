@@ -1,13 +1,14 @@
-"""A few kills, for every run of the suite; ``test_kill_proof.py`` has the many."""
+"""A few kills; ``test_kill_proof.py`` has the many."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kill_harness import Kill, Platform, kill_often
-from kill_talk import ask, keep, lines, state
+import pytest
+from kill_harness import Kill, Platform, ask, keep, kill_often, lines, state
 
 
+@pytest.mark.slow
 async def test_ten_kills_lose_nothing_that_was_acknowledged(tmp_path: Path):
     """Killed in the middle of writes and of model calls, tapebot goes on where it was."""
     platform = Platform(tmp_path, seed=1, stall=0.02)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from kill_checks import read_tape
-from kill_harness import Kill, Platform, kill_often
-from kill_talk import CHATS
+from kill_harness import CHATS, Kill, Platform, kill_often
 from sampling import many
 from waiting import until
 

@@ -1,8 +1,4 @@
-"""Kill -9 while tapes in files are archived, packed and merged: nothing is lost, or halfway.
-
-A third of the kills are aimed at the moments that matter, a third at changes of files by number, a
-third come at any time.
-"""
+"""Kill -9 while tapes in files are archived, packed and merged: nothing is lost, or halfway."""
 
 from __future__ import annotations
 
@@ -30,8 +26,6 @@ TAPE = "telegram:42"
 
 @dataclass
 class Account:
-    """What was acknowledged on one folder, over all lives."""
-
     said: dict[int, str] = field(default_factory=dict)
     sealed: list[str] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)
@@ -122,6 +116,7 @@ HUNDRED = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @HUNDRED
 async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, count: int):
     moments = [
@@ -139,6 +134,7 @@ async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, co
     await kill_often(tmp_path, "archive", count, moments)
 
 
+@pytest.mark.slow
 @HUNDRED
 async def test_kills_while_merging_leave_whole_merges_or_none(tmp_path: Path, count: int):
     moments = ["before write live", "after write live", "before fdatasync live"]

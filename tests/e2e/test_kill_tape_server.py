@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import json
 import random
 import signal
-import subprocess
-import sys
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
-from anyio.streams.buffered import BufferedByteReceiveStream
-from kill_harness import ROOT, Kill, Platform
+from kill_harness import Kill, Platform
+from preloaded import Forked, environment, open_program
 from sampling import many
 
 from bot.tape.entries import message
@@ -22,73 +21,52 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from testkit.ports import kept_port
 
-LIVES = Path(__file__).with_name("tape_server_lives.py")
+PROGRAM = Path(__file__).with_name("faulty_program.py")
 TAPES = ("telegram:1", "telegram:2")
 WITHIN = 60.0
 """Seconds for a start or a kill; an append may be retried for longer, since it may meet many kills."""
 
 
-class Lives:
+class Server:
     """A tape server that dies and is started again at the same place."""
 
-    def __init__(self, process, port: int) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self._process = process
-        self._port = port
-        self._lines = BufferedByteReceiveStream(process.stdout)
-        self._pid = 0
+        listen = {"TAPEBOT_TAPE_SERVER_LISTEN": f"127.0.0.1:{port}"}
+        self._environment = environment(folder, **listen)
+        self._process: Forked
 
     async def start(self, calls: int = 0, *, before: bool = False) -> None:
-        await self._process.stdin.send(f"{self._port} {calls} {int(before)}\n".encode())
-        self._pid = int((await self._told("pid")).split()[1])
-        await self._told("tape server on")
+        """Start it; it kills itself at so many syncs of a file, before or after the sync, never with 0."""
+        fault = json.dumps({"times": calls, "only": "fdatasync", "after": not before})
+        self._process = await open_program(
+            [str(PROGRAM), "tape-server", fault], environment=self._environment, stderr=None
+        )
+        said = b""
+        with anyio.fail_after(WITHIN):
+            while b"tape server on" not in said:
+                said += await self._process.stdout.receive()
 
-    async def dies(self) -> str:
-        """Wait for the death that was planned; return how it was."""
-        return await self._told("dead")
+    async def dies(self) -> int:
+        with anyio.fail_after(WITHIN):
+            code = await self._process.wait()
+        await self._process.aclose()
+        return code
 
-    async def end(self, by: int = signal.SIGTERM) -> str:
-        os.kill(self._pid, by)
+    async def end(self, by: int = signal.SIGTERM) -> int:
+        self._process.send_signal(by)
         return await self.dies()
 
-    async def _told(self, start: str) -> str:
-        with anyio.fail_after(WITHIN):
-            line = (await self._lines.receive_until(b"\n", 1000)).decode()
-        assert line.startswith(start), line
-        return line
 
-
-@asynccontextmanager
-async def lives(folder: Path):
-    environment = {
-        **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(folder),
-        "TAPEBOT_HOME": str(folder / "home"),
-    }
-    process = await anyio.open_process(
-        [sys.executable, str(LIVES)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=None,
-        cwd=folder,
-        env=environment,
-    )
+@contextmanager
+def server_in(folder: Path) -> Iterator[Server]:
     # While the server is dead, nobody else is given its port.
     with kept_port() as port:
-        held = Lives(process, port)
-        async with process:
-            try:
-                yield held
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await process.stdin.aclose()
-                    if held._pid and process.returncode is None:
-                        with suppress(ProcessLookupError):
-                            os.kill(held._pid, signal.SIGKILL)
-                    # Its last word is heard out, or it would have nobody to tell it to.
-                    async for _ in process.stdout:
-                        pass
+        server = Server(folder, port)
+        try:
+            yield server
+        finally:
+            server._process.kill()
 
 
 @pytest.mark.slow
@@ -98,7 +76,7 @@ async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp
     token = TokenStore(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
     acknowledged: dict[str, dict[int, str]] = {tape: {} for tape in TAPES}
     finished = anyio.Event()
-    async with lives(folder) as server:
+    with server_in(folder) as server:
         store = RemoteTapeStore(server.url, token, patience=10 * WITHIN)
 
         async def write(tape: str, writer: int) -> None:
@@ -113,18 +91,18 @@ async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp
         await server.start()
         for tape in TAPES:
             await store.create_tape(tape)
-        assert (await server.end()).strip() == "dead 0"
+        assert await server.end() == 0
         async with anyio.create_task_group() as tasks:
             for writer in range(4):
                 tasks.start_soon(write, TAPES[writer % 2], writer)
             for _ in range(kills):
                 await server.start(chance.randint(1, 6), before=chance.random() < 0.3)
-                assert (await server.dies()).strip() == "dead -9"
+                assert await server.dies() == -signal.SIGKILL
             await server.start()
             finished.set()
         retries = store.statistics()["retries"]
         await store.close()
-        assert (await server.end()).strip() == "dead 0"
+        assert await server.end() == 0
     assert retries >= kills
     await check(folder, acknowledged)
 
@@ -146,7 +124,7 @@ async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
 async def test_a_bot_on_a_tape_server_talks_is_killed_and_goes_on(tmp_path):
     """The server and the bot die in turn; every message is answered once, as on files."""
     token = TokenStore(tmp_path / "home" / "tape-tokens.json").add("bot", "admin", ["*"])
-    async with lives(tmp_path) as server:
+    with server_in(tmp_path) as server:
         await server.start()
         settings = {"TAPEBOT_TAPE_STORE": server.url, "TAPEBOT_TAPE_STORE_TOKEN": token}
         platform = Platform(tmp_path, 5, settings)
@@ -159,4 +137,4 @@ async def test_a_bot_on_a_tape_server_talks_is_killed_and_goes_on(tmp_path):
             await server.start()
         found = await platform.finish()
         assert (found["messages"], found["kills"]) == (2 * len(events), len(events))
-        assert (await server.end()).strip() == "dead 0"
+        assert await server.end() == 0

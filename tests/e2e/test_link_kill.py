@@ -65,7 +65,6 @@ async def finished(folder: Path, step: str, where: str, command: str, *, other_f
 
 
 async def _is_whole(here: Home) -> None:
-    """Whoever spoke has taken up what was left half done."""
     people = await here.people()
     assert people.unfinished == set()
     if people.moves:

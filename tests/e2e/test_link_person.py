@@ -42,6 +42,7 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
 # Parting.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [ADA, ELSE])
 async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_path, who):
     async with home(tmp_path) as here:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,32 +18,22 @@ from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from preloaded import environment
 from sampling import many
-from web_program import started
+from web_program import web_program
 
-from bot.cli.web import web
 from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import scope_entry
-from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
-from testkit.ports import kept_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-ROOT = Path(__file__).parents[2]
 SCOPE, SEED = "person:console:local", 20_261_126
 
 
 @pytest.fixture
-def listen() -> Iterator[str]:
-    with kept_port() as port:
-        yield f"127.0.0.1:{port}"
-
-
-@pytest.fixture
 async def home(tmp_path) -> Path:
-    """A home in which somebody has spoken."""
     store = FileTapeStore(tmp_path / "home" / "tapes")
     await store.create_tape("console:local")
     ada = {"id": "local", "name": "Ada"}
@@ -56,9 +45,7 @@ async def home(tmp_path) -> Path:
 
 @asynccontextmanager
 async def program(home: Path, **settings: str) -> AsyncIterator[Client]:
-    """Start ``tapebot mcp`` as a program does."""
-    kept = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
-    given = kept | {"TAPEBOT_HOME": str(home)} | settings
+    given = environment(home.parent, **settings)
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "bot", "mcp"], env=given, cwd=home
     )
@@ -85,18 +72,15 @@ async def pending(home: Path) -> list[str]:
     return [fact.text for fact in fold_entries(await entries_of(home, SCOPE)).pending()]
 
 
-async def test_it_works_without_a_bot_beside_one_and_after_one(home, listen):
-    async with program(home) as client:
+async def test_it_works_without_a_bot_beside_one_and_after_one(home, tmp_path):
+    async with program(home) as client, web_program(tmp_path) as bot:
         assert len((await client.list_tools()).tools) == 5
         assert "Undine" in await told(client, "search", query="boat")
         await told(client, "propose", text="The user likes tea.")
-        process = await started(home, listen)
-        try:
-            assert "Undine" in await told(client, "search", query="boat")
-            await told(client, "propose", text="The user likes cake.")
-        finally:
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
+        await bot.start()
+        assert "Undine" in await told(client, "search", query="boat")
+        await told(client, "propose", text="The user likes cake.")
+        await bot.end(signal.SIGKILL)
         assert "Undine" in await told(client, "recall", about="boat")
         await told(client, "propose", text="The user likes pie.")
         await told(client, "propose", text="The user likes cake.")
@@ -105,25 +89,19 @@ async def test_it_works_without_a_bot_beside_one_and_after_one(home, listen):
     assert first.meta["client"] == "stdio (Claude Desktop 1.0)"
 
 
-async def test_kills_below_a_program_that_repeats_propose_each_fact_once(home, listen, capsys):
+async def test_kills_below_a_program_that_repeats_propose_each_fact_once(home, tmp_path):
     chance = random.Random(SEED)
-    process = await started(home, listen)
-    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-    make = {"name": "editor", "rights": ["propose"]}
-    assert await anyio.to_thread.run_sync(lambda: web(given, "token", **make)) == 0
-    token = capsys.readouterr().out.strip()
     texts = [f"The user owns book number {number}." for number in range(many(10))]
-    try:
+    async with web_program(tmp_path) as bot:
+        await bot.start()
+        token = await bot.run("web", "token", "editor", "--rights", "propose")
         for text in texts:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_insist, f"http://{listen}/mcp", token, text)
+                tasks.start_soon(_insist, f"{bot.url}/mcp", token, text)
                 await anyio.sleep(chance.uniform(0, 0.15))
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
-                process = await started(home, listen)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+                await bot.end(signal.SIGKILL)
+                await bot.start()
+        await bot.end(signal.SIGKILL)
     assert sorted(await pending(home)) == sorted(texts)
     held = [one for one in await entries_of(home, "mcp:local:editor") if one.kind == "tool_result"]
     assert sorted(one.payload["content"] for one in held) == sorted(texts)

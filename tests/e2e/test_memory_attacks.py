@@ -1,9 +1,4 @@
-"""Hostile text and lying models: nothing of it reaches long-term memory, or another scope.
-
-Each attack is a scene with people who write, and is played with three accomplices: a model that saves
-in the turn what the hostile text wants; one that claims it in the consolidation, on every evidence that a
-liar could give; and one that does both, and saves it again when the hostile text has left the view.
-"""
+"""Hostile text and lying models: nothing of it reaches long-term memory, or another scope."""
 
 from __future__ import annotations
 
@@ -57,7 +52,6 @@ async def test_what_hostile_text_wants_is_not_believed(tmp_path, scene):
 async def _play(
     host: Host, cast: Cast, scene: dict[str, Any], accomplice: Accomplice, mode: str
 ) -> None:
-    """Let the scene happen, and then the consolidation."""
     accomplice.scene, accomplice.mode = scene, ""
     for fact in scene.get("facts", ()):
         await cast.say(host, "ada", f"/memory add {fact}")

@@ -1,8 +1,4 @@
-"""Hostile text and a model that obeys it: nothing of it reaches a compartment that a prompt shows.
-
-The model does in the turn what the text wants, by the tools of the memory bus, and names as its evidence
-what a person said meanwhile. What the same person asks for in words of their own is done.
-"""
+"""Hostile text and a model that obeys it: nothing of it reaches a compartment that a prompt shows."""
 
 from __future__ import annotations
 

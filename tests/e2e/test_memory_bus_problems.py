@@ -13,11 +13,9 @@ from bot.llm.base import ModelRequest
 from bot.tape.search import GENERAL_PROBLEM
 
 NOTES = ("must {}", "must-not {}", "assume {}", "ask {}?", "decide {} because {}", "draft {} {}")
-TALK = "We talked of {} all day."
 
 
 async def noted(one: Life, problem: str, word: str) -> None:
-    """Begin a problem, and note a word for it in every way."""
     await one.say(f"/problem new {problem}")
     for note in NOTES:
         await one.say(f"/problem note {note.replace('{}', word)}")
@@ -71,37 +69,6 @@ async def test_a_working_set_under_another_problems_name_is_not_given(tmp_path):
             await bus.problems.get_working_set("p2")
         with pytest.raises(MemoryRefused, match="no problem"):
             await bus.write_to_working("p9", "open_questions", ["whose?"])
-
-
-# 2. No cross-problem contamination possible.
-
-
-async def test_what_was_said_found_and_summed_up_in_a_problem_reaches_no_other(tmp_path):
-    words = ("zebra", "yak")
-    async with life(tmp_path) as one:
-        await one.say("/problem new Taxes")
-        await one.say(TALK.format("zebra"))
-        await one.say("/problem note must zebra")
-        assert "zebra" in await shown(one, LOOK)
-        await one.say("/new")
-        await one.say(TALK.format("zebra"))
-        await one.say("/problem new Trip")
-        await one.say(TALK.format("yak"))
-        assert _found(words, await shown(one, LOOK)) == {"yak"}
-        await one.say("/new")
-        assert _found(words, await shown(one, LOOK)) == {"yak"}
-        await one.say("/problem switch general")
-        assert _found(words, await shown(one, LOOK)) == set()
-    # After a restart, too; and what is shared by design is known everywhere.
-    async with life(tmp_path, first=100) as one:
-        assert _found(words, await shown(one, LOOK)) == set()
-        await one.say("/problem switch Taxes")
-        await one.say("Remember that I like tea")
-        assert _found(words, await shown(one, LOOK)) == {"zebra"}
-        await one.say("/problem switch Trip")
-        last = await shown(one, LOOK)
-        assert _found(words, last) == {"yak"}
-        assert "I like tea" in last
 
 
 def _found(words: Iterable[str], text: str) -> set[str]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -38,10 +35,10 @@ from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.manual_clock import ManualClock
 
-ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 
 
+@pytest.mark.slow
 async def test_every_belief_leads_to_entries_that_are_there(tmp_path):
     async with life(tmp_path) as one:
         await one.live()
@@ -77,6 +74,7 @@ async def _refused(write: Any) -> None:
         assert not await write
 
 
+@pytest.mark.slow
 async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
     async with life(tmp_path) as one:
         await one.live()
@@ -128,8 +126,9 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
     ) and all((one["id"], one["content"]) in believed for one in entry.data.get("patterns", ()))
 
 
+@pytest.mark.slow
 async def test_what_is_recorded_is_read_for_less_than_35_percent_of_its_json(tmp_path):
-    """Of a small life; ``test_compression`` holds the same for a large sample of each compartment."""
+    """Of a small life."""
     async with life(tmp_path) as one:
         await one.live()
         memory = await one.memory()
@@ -194,20 +193,3 @@ async def surely(write: Callable[[], Awaitable[T]]) -> T:
     while True:
         with suppress(VersionConflict):
             return await write()
-
-
-async def test_a_second_process_on_the_same_memory_is_refused(tmp_path):
-    store = FileTapeStore(tmp_path, sync=False)
-    await ScopeMemory(TapeService(store, PERSON), "person", ManualClock()).pause(paused=True)
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from bot.core.errors import TapeLocked\n"
-        "from bot.tape.stores.file import FileTapeStore\n"
-        "try:\n    FileTapeStore(Path(sys.argv[1]))\n"
-        "except TapeLocked:\n    sys.exit(7)\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    refused = await anyio.run_process(command, cwd=ROOT, check=False, stderr=subprocess.PIPE)
-    assert refused.returncode == 7, refused.stderr
-    await store.close()

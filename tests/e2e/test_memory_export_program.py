@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from preloaded import environment, run_program
 
 TELEGRAM = "123456789:AAsecretTokenOfTheTelegramBotXYZ0123"
 DISCORD = "MTAsecretdiscordtoken.GsecrT.abcdefghijklmnopqrstuvwxyz0123456789AB"
 
 
-def program(home: Path, *arguments: str, said: str = "") -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPEBOT_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "bot", *arguments],
-        input=said,
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=90,
-        cwd=home,
-        env={**kept, "TAPEBOT_HOME": str(home), "TAPEBOT_MODEL": "offline"},
-    )
+def program(folder: Path, *arguments: str, said: str = "") -> str:
+    run = {"environment": environment(folder), "cwd": folder, "given": said, "timeout": 90}
+    done = run_program(["-m", "bot", *arguments], **run)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -37,12 +26,12 @@ def test_an_archive_made_by_the_program_holds_the_words_and_no_token(tmp_path):
         tmp_path, said="I live in Oslo.\n/memory add I like jasmine tea\n/memory export\n"
     )
     [path] = {Path(one) for one in re.findall(r"`(/[^`]+\.zip)`", told)}
-    (tmp_path / ".env").write_text(
+    (tmp_path / "home" / ".env").write_text(
         f"TAPEBOT_TELEGRAM_TOKEN={TELEGRAM}\nTAPEBOT_DISCORD_TOKEN={DISCORD}\n"
     )
-    (tmp_path / "access.json").write_text('{"code": "pairing-secret-77"}')
+    (tmp_path / "home" / "access.json").write_text('{"code": "pairing-secret-77"}')
     program(tmp_path, "memory", "export", "console:local", "--to", str(tmp_path / "cli.zip"))
-    assert path.parent == tmp_path / "exports"
+    assert path.parent == tmp_path / "home" / "exports"
     assert told.count(str(path)) == 1
     for made in (path, tmp_path / "cli.zip"):
         with zipfile.ZipFile(made) as archive:

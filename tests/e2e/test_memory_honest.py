@@ -67,6 +67,7 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
     assert not lost
 
 
+@pytest.mark.slow
 async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_path):
     pairs = [pair for language in LANGUAGES for pair in _in(language)[:2]]
     steps = [

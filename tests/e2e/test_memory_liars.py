@@ -65,6 +65,7 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MALFORMED)
 async def test_a_malformed_consolidation_changes_nothing_and_breaks_nothing(tmp_path, kind):
     cast = Cast(1, group=False)
@@ -91,7 +92,6 @@ TWISTED = (
 
 
 def change(fact: int, text: str | None = None) -> dict[str, object]:
-    """Return the change of a fact; without a text, its end."""
     return (
         {"op": "end", "fact": fact}
         if text is None
@@ -206,20 +206,3 @@ async def test_nobody_reads_what_the_owner_said_in_private(tmp_path, group):
             assert "behind the mirror" not in str(model.requests_for()[-1].messages), command
     for request in model.requests_for():
         assert "behind the mirror" not in str(request.messages)
-
-
-@pytest.mark.parametrize("more", [{}, {"kind": "messages"}])
-async def test_the_models_tools_find_nothing_of_another_chat(tmp_path, more):
-    tool, arguments = "memory_recall", {"query": "mirror", **more}
-    steps = [text_reply("ok"), tool_call_reply((tool, arguments)), text_reply("ok")]
-    cast = Cast(1, group=True)
-    async with session_host(tmp_path, ScriptedModel(steps)) as host:
-        await _two_people(host, cast)
-        await cast.say(host, "bob", "Look for a looking-glass", chat=cast.id_of("bob"))
-        results = [
-            str(entry.payload.get("content"))
-            for entry in await host.tape(f"fake:{cast.id_of('bob')}")
-            if entry.kind == "tool_result"
-        ]
-    assert results
-    assert "behind the" not in str(results)

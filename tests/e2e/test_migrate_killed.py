@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from databases import drop, fresh_database
+from preloaded import environment, open_program, run_program
 from sampling import many
 
 from bot.bus import Address, Inbound, Sender
@@ -84,46 +85,27 @@ async def _in_database(url: str) -> dict[str, Any]:
 
 
 class Mover:
-    """Runs ``tapebot migrate``."""
-
     def __init__(self, home: Path, url: str, source: str, target: str) -> None:
-        self._command = [sys.executable, "-m", "bot", "migrate", source, target]
-        self._folder = home.parent
-        self._environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "HOME": str(home.parent),
-            "TAPEBOT_HOME": str(home),
-            "TAPEBOT_DATABASE_URL": url,
-        }
+        self._command = ["-m", "bot", "migrate", source, target]
+        known = environment(home.parent, TAPEBOT_HOME=str(home), TAPEBOT_DATABASE_URL=url)
+        self._life = {"environment": known, "cwd": home.parent}
 
-    def killed(self, lines: int, seconds: float) -> bool:
+    async def killed(self, lines: int, seconds: float) -> bool:
         """Kill a move some time after it told of so many things; return whether it was at work."""
-        with self._started() as process:
-            assert process.stdout is not None
-            for _ in range(lines):
-                if not process.stdout.readline():
-                    break
-            time.sleep(seconds)
+        said = b""
+        async with await open_program(self._command, **self._life) as process:
+            with anyio.fail_after(PATIENCE), suppress(anyio.EndOfStream):
+                while said.count(b"\n") < lines:
+                    said += await process.stdout.receive()
+            await anyio.sleep(seconds)
             process.kill()
-            return process.wait(PATIENCE) < 0
+            return await process.wait() < 0
 
-    def finished(self) -> str:
-        """Move without being disturbed; return what was told."""
-        with self._started() as process:
-            told, wrong = process.communicate(timeout=PATIENCE)
-            assert process.returncode == 0, told + wrong
-            return told
-
-    def _started(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self._command,
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    async def finished(self) -> str:
+        run = partial(run_program, self._command, timeout=PATIENCE, **self._life)
+        done = await anyio.to_thread.run_sync(run)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
 
 @pytest.fixture
@@ -133,28 +115,28 @@ def url() -> Iterator[str]:
     drop(made)
 
 
-def _kills(mover: Mover, scene: random.Random) -> int:
+async def _kills(mover: Mover, scene: random.Random) -> int:
     """Kill it in the middle of its work; a move tells of some things that are there, then of more."""
     # Also in the middle of a tape, and before anything is told.
     places = [(scene.randrange(TAPES + 4), scene.uniform(0, 0.3)) for _ in range(KILLS)]
-    return sum(mover.killed(lines, seconds) for lines, seconds in places)
+    return sum([await mover.killed(lines, seconds) for lines, seconds in places])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # 22 starts, which take minutes on a busy machine
-def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothing(tmp_path, url):
+async def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothing(tmp_path, url):
     home, back = tmp_path / "home", tmp_path / "back"
-    anyio.run(_fill, home)
+    await _fill(home)
     scene = random.Random(7)
-    before = anyio.run(_held, FileHomeStorage(home))
+    before = await _held(FileHomeStorage(home))
     mover = Mover(home, url, "files", "postgres")
-    assert _kills(mover, scene) >= KILLS // 2
-    assert f"{TAPES} tapes" in mover.finished()
-    assert anyio.run(_in_database, url) == before
-    assert anyio.run(_held, FileHomeStorage(home)) == before
+    assert await _kills(mover, scene) >= KILLS // 2
+    assert f"{TAPES} tapes" in await mover.finished()
+    assert await _in_database(url) == before
+    assert await _held(FileHomeStorage(home)) == before
     mover = Mover(back, url, "postgres", "files")
-    assert _kills(mover, scene) >= KILLS // 2
-    assert f"{TAPES} tapes" in mover.finished()
-    assert anyio.run(_held, FileHomeStorage(back)) == before
+    assert await _kills(mover, scene) >= KILLS // 2
+    assert f"{TAPES} tapes" in await mover.finished()
+    assert await _held(FileHomeStorage(back)) == before
     assert verify_folder(back / "tapes", "").problems == []
     assert not list(back.rglob("*.new"))

@@ -69,7 +69,6 @@ def python(source: Path) -> Path:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """The variables of a new home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPEBOT_")}
     home = {"HOME": str(tmp_path), "TAPEBOT_HOME": str(tmp_path / "home")}
     return kept | home | {"TAPEBOT_WEB_LISTEN": "off", "PYTHONPATH": str(ROOT)}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,12 @@ import psycopg
 import pytest
 from fleet_books import close_books
 from fleet_database import check_database, rows, tapes_in
-from fleet_processes import ROOT, Fleet
+from fleet_processes import Fleet
 from fleet_traffic import Traffic
 from fleet_world import World, open_world
 from platform_stage import now
+from preloaded import environment, run_program
+from waiting import until
 
 from testkit.postgres import PostgresServer
 
@@ -60,13 +60,11 @@ class Vault:
         return server
 
     def back_up(self, server: PostgresServer) -> None:
-        """Take a base backup of a server that runs."""
         server._command(
             "pg_basebackup", "-d", server.url("postgres"), "-D", self.base, "-c", "fast"
         )
 
     def tidy(self, server: PostgresServer) -> None:
-        """Remove the WAL that the base backup does not need."""
         label = (self.base / "backup_label").read_text()
         first = re.search(r"^START WAL LOCATION.*file (.*)\)$", label, re.MULTILINE)
         assert first is not None
@@ -92,46 +90,30 @@ class Vault:
 
 
 def tapebot(*arguments: str, url: str, home: Path) -> str:
-    """Run a command of the program; return what it printed."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "TAPEBOT_HOME": str(home),
-        "TAPEBOT_DATABASE_URL": url,
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "bot", *arguments],
-        env=environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    given = environment(home, TAPEBOT_DATABASE_URL=url)
+    done = run_program(["-m", "bot", *arguments], environment=given, cwd=home, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def asked(url: str, sql: str) -> Any:
+async def asked(url: str, sql: str) -> Any:
     """Return the first value that a statement returns."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(sql.encode()).fetchone()
-        assert row is not None
-        return row[0]
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        [value] = await (await connection.execute(sql.encode())).fetchone()
+        return value
 
 
-async def until(url: str, sql: str, wanted: Any, within: float = 60.0) -> None:
-    """Wait until the database says this."""
-    with anyio.fail_after(within):
-        while await anyio.to_thread.run_sync(asked, url, sql) != wanted:
-            await anyio.sleep(0.1)
+async def until_said(url: str, sql: str, wanted: Any) -> None:
+    async def is_said() -> bool:
+        return await asked(url, sql) == wanted
+
+    await until(is_said, every=0.1)
 
 
 async def archived_until_now(url: str) -> None:
-    """Wait until everything written is in the archive."""
-    segment = await anyio.to_thread.run_sync(asked, url, "select pg_walfile_name(pg_switch_wal())")
-    await until(url, f"select last_archived_wal >= '{segment}' from pg_stat_archiver", wanted=True)
+    segment = await asked(url, "select pg_walfile_name(pg_switch_wal())")
+    archived = f"select last_archived_wal >= '{segment}' from pg_stat_archiver"
+    await until_said(url, archived, wanted=True)
 
 
 async def talk_and_lose_the_server(
@@ -154,9 +136,7 @@ async def talk_and_lose_the_server(
             lambda: len(world.ledger.said) >= half and world.ledger.open, "nobody was in the middle"
         )
         ours = now()
-        moment = await anyio.to_thread.run_sync(
-            asked, world.database, "select clock_timestamp()::text"
-        )
+        moment = await asked(world.database, "select clock_timestamp()::text")
     # However long it took to ask for it, some is said after it.
     await traffic.talk(20)
     await traffic.settled()
@@ -173,7 +153,6 @@ async def talk_and_lose_the_server(
 
 
 async def start_again(fleet: Fleet, server: PostgresServer) -> None:
-    """Start every process on another server."""
     world = fleet.world
     assert world.database is not None
     world.server, world.database = server, server.url(world.database.rpartition("/")[2])
@@ -215,7 +194,9 @@ async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goe
                         if one.shown_at is not None and one.shown_at < ours
                     }
                     after = await anyio.to_thread.run_sync(keep.restored, moment)
-                    await until(after.url("postgres"), "select pg_is_in_recovery()", wanted=False)
+                    await until_said(
+                        after.url("postgres"), "select pg_is_in_recovery()", wanted=False
+                    )
                     url = after.url(url.rpartition("/")[2])
                     assert "have this version" in tapebot("db", "status", url=url, home=tmp_path)
                     await start_again(fleet, after)
@@ -232,7 +213,7 @@ async def goes_on(
     """See that the restored bot finishes what it had begun, takes what is sent again, and talks on."""
     world = fleet.world
     assert world.database is not None
-    await until(world.database, _QUIET, 0)
+    await until_said(world.database, _QUIET, 0)
     seen = set(await rows(fleet, "select session, id from tapebot.seen"))
     assert len(answered) > 20
     assert answered <= seen
@@ -246,8 +227,8 @@ async def goes_on(
         if str(message.get("message_id")) in again | {known.id}:
             world.telegram.redeliver(delivery)
     count = len(seen) + len(again)
-    await until(world.database, "select count(*) from tapebot.seen", count)
-    await until(world.database, _QUIET, 0)
+    await until_said(world.database, "select count(*) from tapebot.seen", count)
+    await until_said(world.database, _QUIET, 0)
     # Whatever was shown from the moment on may have been shown once more.
     fleet.blow("restored", None, ours)
     world.ledger.said[:] = [one for one in world.ledger.said if one.id not in lost]
@@ -256,4 +237,4 @@ async def goes_on(
     await fleet.stop_all()
     async with tapes_in(world.database) as read:
         await close_books(fleet, read)
-    await check_database(fleet, silent=frozenset())
+    await check_database(fleet)

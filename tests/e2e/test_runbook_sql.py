@@ -30,7 +30,6 @@ def url() -> Iterator[str]:
 
 
 def block(first: str) -> str:
-    """Return the runbook's SQL that begins so."""
     text = RUNBOOK.read_text(encoding="utf-8")
     [found] = [
         one for one in re.findall(r"```sql\n(.*?)```", text, re.DOTALL) if one.startswith(first)
@@ -39,7 +38,6 @@ def block(first: str) -> str:
 
 
 def psql(url: str, text: str) -> str:
-    """Give a text to psql; return the rows that it prints."""
     done = subprocess.run(
         [server().program("psql"), "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
         input=text,
@@ -53,13 +51,13 @@ def psql(url: str, text: str) -> str:
 
 
 def said(number: int) -> Inbound:
-    """Return a message."""
     text = f"It's number {number}, with \x00, \ud800 and a \\ in it"
     return Inbound(
         Address("telegram", "42"), str(number), Sender("42", "Ada"), text, datetime.now(UTC)
     )
 
 
+@pytest.mark.slow
 async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
     url: str, tmp_path: Path
 ) -> None:

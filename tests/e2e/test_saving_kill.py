@@ -42,7 +42,6 @@ WANTED = {
 
 
 def turn(request: ModelRequest) -> ModelReply:
-    """Change the fact where it is told to have changed."""
     last = request.messages[-1]
     if last["role"] == "user" and MOVED in str(last["content"]):
         change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}
@@ -65,7 +64,6 @@ def consolidation(request: ModelRequest) -> ModelReply:
 
 
 def judgement(request: ModelRequest) -> ModelReply:
-    """Find that once is not always."""
     return judgement_reply(
         request, lambda one: "overstated" if "gym" in one["claim"] else "supported"
     )
@@ -73,7 +71,6 @@ def judgement(request: ModelRequest) -> ModelReply:
 
 @asynccontextmanager
 async def home(folder: Path) -> AsyncIterator[Host]:
-    """Run the program in a folder."""
     model = ScriptedModel(turn, consolidation=consolidation, judgement=judgement)
     async with session_host(folder, model, clock=ManualClock()) as host:
         yield host

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import anyio.to_thread
 import pexpect
 import pytest
 from preloaded import run_program
-from terminals import end
+from terminals import SECONDS, at_terminal, end
 
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
@@ -26,7 +25,6 @@ from testkit.telegram.server import TelegramServer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.family("setup")]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 180
 KEY = "sk-for-tests-only"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -44,16 +42,9 @@ def environment(folder: Path, **settings: str) -> dict[str, str]:
 def terminal(tmp_path: Path) -> Iterator[Start]:
     started: list[pexpect.spawn] = []
 
-    def start(*arguments: str, term: str = "xterm-256color", **settings: str) -> pexpect.spawn:
-        child = pexpect.spawn(
-            sys.executable,
-            ["-m", "bot", *arguments],
-            cwd=str(tmp_path),
-            env=environment(tmp_path, **settings) | {"TERM": term},
-            encoding="utf-8",
-            timeout=SECONDS,
-            dimensions=(40, 80),
-        )
+    def start(*arguments: str, **settings: str) -> pexpect.spawn:
+        known = environment(tmp_path, **settings) | {"TERM": "xterm-256color"}
+        child = at_terminal(tmp_path, known, *arguments, columns=80)
         child.logfile_read = io.StringIO()
         started.append(child)
         return child
@@ -85,15 +76,17 @@ def answer(child: pexpect.spawn, question: str, text: str) -> None:
     child.send(f"{text}\r")
 
 
+def name_model(child: pexpect.spawn, model: ScriptedOpenAI) -> pexpect.spawn:
+    answer(child, "Model, as", "openai/test")
+    answer(child, "Address of its API", model.base_url)
+    answer(child, "Key for its API", KEY)
+    return child
+
+
 def finished(child: pexpect.spawn) -> int | None:
     child.expect(pexpect.EOF)
     child.wait()
     return child.exitstatus
-
-
-async def at_terminal(talk: Callable[[], None]) -> None:
-    """Run the person's side in a thread: the servers are on this event loop."""
-    await anyio.to_thread.run_sync(talk)
 
 
 async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal, model):
@@ -110,9 +103,7 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             answer(child, "Berlin .*:", "Europe/Berln")
             child.expect("did you mean")
             answer(child, "Berlin .*:", "Europe/Berlin")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
+            name_model(child, model)
             child.expect("answers and calls tools")
             answer(child, "Token of the bot", "123:not-a-token")
             child.expect("Telegram does not accept the token.")
@@ -139,8 +130,9 @@ async def test_a_person_goes_from_nothing_to_a_bot_that_runs(tmp_path, terminal,
             child.send("\x04")
             finished(child)
 
-        await at_terminal(first)
-        await at_terminal(talks)
+        # In a thread: the servers are on this event loop.
+        await anyio.to_thread.run_sync(first)
+        await anyio.to_thread.run_sync(talks)
 
 
 async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path, terminal):
@@ -155,10 +147,7 @@ async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path,
         def begin() -> pexpect.spawn:
             child = terminal("setup", "timezone", "model")
             answer(child, "Berlin .*:", "Europe/Berlin")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
-            return child
+            return name_model(child, model)
 
         child = await anyio.to_thread.run_sync(begin)
         with anyio.fail_after(SECONDS):
@@ -180,14 +169,7 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
         return Reply("ready", gate=gate)
 
     async with ScriptedOpenAI(answers) as model:
-
-        def begin() -> pexpect.spawn:
-            child = terminal("setup", "model", "telegram")
-            answer(child, "Model, as", "openai/test")
-            answer(child, "Address of its API", model.base_url)
-            answer(child, "Key for its API", KEY)
-            return child
-
+        begin = partial(name_model, terminal("setup", "model", "telegram"), model)
         child = await anyio.to_thread.run_sync(begin)
         await asked.wait()
         child.send("123:too-early-token")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,41 +12,28 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from preloaded import run_program
-from terminals import end
+from preloaded import environment, run_program
+from terminals import at_terminal, end
 
 pytestmark = pytest.mark.slow
 
 SESSION = "console:local"
-SECONDS = 60
-
-
-def environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPEBOT_")}
-    return {**kept, "TAPEBOT_HOME": str(home), "TAPEBOT_MODEL": "offline", "TERM": "dumb"}
 
 
 def program(
     home: Path, *arguments: str, said: str = "", fails: bool = False
 ) -> subprocess.CompletedProcess[str]:
     command = ["-m", "bot", *arguments]
-    done = run_program(command, environment=environment(home), cwd=home, given=said, timeout=90)
+    done = run_program(
+        command, environment=environment(home, TERM="dumb"), cwd=home, given=said, timeout=90
+    )
     assert (done.returncode != 0) is fails, done.stderr
     return done
 
 
 @contextmanager
 def talking(home: Path) -> Iterator[pexpect.spawn]:
-    """Run the program at a terminal."""
-    child = pexpect.spawn(
-        sys.executable,
-        ["-m", "bot"],
-        cwd=str(home),
-        env=environment(home),
-        timeout=SECONDS,
-        encoding="utf-8",
-        dimensions=(50, 200),
-    )
+    child = at_terminal(home, environment(home, TERM="dumb", TAPEBOT_MODEL="offline"))
     try:
         child.expect_exact("you>")
         yield child
@@ -80,14 +65,7 @@ def test_a_reset_exports_says_what_stays_and_forgets(tmp_path, archive):
 def test_nothing_is_reset_unasked(tmp_path):
     program(tmp_path, said="My word is zirkon.\n")
     assert "--yes" in program(tmp_path, "tape", "reset", SESSION, fails=True).stderr
-    child = pexpect.spawn(
-        sys.executable,
-        ["-m", "bot", "tape", "reset", SESSION],
-        cwd=str(tmp_path),
-        env=environment(tmp_path),
-        timeout=SECONDS,
-        encoding="utf-8",
-    )
+    child = at_terminal(tmp_path, environment(tmp_path), "tape", "reset", SESSION)
     child.expect_exact("[y/N]")
     child.sendline("")
     child.expect_exact("Nothing was reset.")
@@ -103,7 +81,9 @@ def test_a_running_bot_forgets_too_and_goes_on(tmp_path):
         console.expect_exact("Usage:")
         # What was said last may still be written down: then it says so, and can be asked again.
         command = ["-m", "bot", "tape", "reset", SESSION, "--yes"]
-        ask = partial(run_program, command, environment=environment(tmp_path), cwd=tmp_path)
+        ask = partial(
+            run_program, command, environment=environment(tmp_path, TERM="dumb"), cwd=tmp_path
+        )
         while (refused := ask()).returncode:
             assert "try again" in refused.stderr
         for _ in range(2):

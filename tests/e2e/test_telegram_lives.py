@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chat_lives import PICTURE, Members, Told, life
-from forget_steps import until_clean
+from forget_traces import until_clean
 
 from testkit.telegram.media_files import TelegramMedia
 from testkit.telegram.server import TelegramServer

@@ -54,7 +54,6 @@ async def token_of(client: httpx.AsyncClient, code: str) -> str:
 
 
 async def serving(fleet: Fleet) -> Member:
-    """Return the gateway that has the site."""
     sql = (
         "select holder from tapebot.lease where name = 'channel/web' and until > clock_timestamp()"
     )
@@ -74,7 +73,6 @@ async def up(client: httpx.AsyncClient) -> None:
 
 
 async def talked(page: Page, text: str, **more: Any) -> dict[str, Any]:
-    """Say something; return the answer's row."""
     before = set(page.rows)
     await page.say(text, **more)
 

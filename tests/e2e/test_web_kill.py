@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import anyio
@@ -12,58 +11,40 @@ import pytest
 from sampling import many
 from waiting import until
 from web_chat import Page
-from web_program import started
-
-from bot.cli.web import web
-from bot.runtime.settings import Settings
-from testkit.ports import kept_port
+from web_program import web_program
 
 KILLS = many(12)
 SEED = 20_261_122
 
 
-@pytest.fixture
-def listen() -> Iterator[str]:
-    with kept_port() as port:
-        yield f"127.0.0.1:{port}"
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_kills_below_an_open_page_lose_nothing_and_double_nothing(tmp_path, capsys, listen):
-    chance, home = random.Random(SEED), tmp_path / "home"
-    process = await started(home, listen)
-    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
-    assert await anyio.to_thread.run_sync(lambda: web(given, "token", name="test")) == 0
-    token = capsys.readouterr().out.strip()
-    bearer = {"Authorization": f"Bearer {token}"}
-    page = Page(SimpleNamespace(url=f"http://{listen}"), "", bearer)  # type: ignore[arg-type]
+async def test_kills_below_an_open_page_lose_nothing_and_double_nothing(tmp_path):
+    chance = random.Random(SEED)
     said: list[str] = []
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(page.run)
-            await page.until(lambda: page.welcome, within=60)
-            for number in range(KILLS):
-                for _ in range(3):
-                    said.append(await page.say(f"message {len(said)}"))
-                    await anyio.sleep(chance.uniform(0, 0.02))
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
-                said.append(await page.say(f"said to nobody {number}"))
-                process = await started(home, listen)
-            await page.until(lambda: not page.unsent, within=60)
-            assert page.refused == []
-            fresh = Page(page.site, "", bearer)
-            tasks.start_soon(fresh.run)
-            # An answer that is still to come is shown by one of them first.
-            await until(
-                lambda: _settled(page, said) and _shown(page)[-50:] == _shown(fresh)[-50:],
-                every=0.05,
-            )
-            tasks.cancel_scope.cancel()
-    finally:
-        process.kill()
-        await process.wait()
+    async with web_program(tmp_path) as program, anyio.create_task_group() as tasks:
+        await program.start()
+        bearer = {"Authorization": f"Bearer {await program.run('web', 'token', 'test')}"}
+        page = Page(SimpleNamespace(url=program.url), "", bearer)  # type: ignore[arg-type]
+        tasks.start_soon(page.run)
+        await page.until(lambda: page.welcome, within=60)
+        for number in range(KILLS):
+            for _ in range(3):
+                said.append(await page.say(f"message {len(said)}"))
+                await anyio.sleep(chance.uniform(0, 0.02))
+            await program.end(signal.SIGKILL)
+            said.append(await page.say(f"said to nobody {number}"))
+            await program.start()
+        await page.until(lambda: not page.unsent, within=60)
+        assert page.refused == []
+        fresh = Page(page.site, "", bearer)
+        tasks.start_soon(fresh.run)
+        # An answer that is still to come is shown by one of them first.
+        await until(
+            lambda: _settled(page, said) and _shown(page)[-50:] == _shown(fresh)[-50:],
+            every=0.05,
+        )
+        tasks.cancel_scope.cancel()
     people = [one for one in _shown(page) if page.rows[one]["author"] == "person"]
     assert people == [one for one in said if one in people]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pexpect
 import pytest
-from terminals import end
+from preloaded import environment
+from terminals import SECONDS, at_terminal, end
 from websockets.sync.client import connect
 
 from testkit.ports import kept_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
-
-ROOT = Path(__file__).parents[2]
-SECONDS = 180
 
 
 @pytest.fixture
@@ -29,28 +25,12 @@ def port() -> Iterator[int]:
         yield port
 
 
-def environment(home: Path, **settings: str) -> dict[str, str]:
-    """Return what the program is started with, and nothing else."""
-    named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
-    kept = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
-    own = {"TAPEBOT_HOME": str(home / "home"), "TAPEBOT_MODEL": "offline"}
-    return {**kept, **own, **named}
-
-
 @pytest.fixture
 def terminal(tmp_path):
     started = []
 
-    def start(*arguments: str, **settings: str) -> pexpect.spawn:
-        child = pexpect.spawn(
-            sys.executable,
-            list(arguments or ("-m", "bot")),
-            env=environment(tmp_path, **settings) | {"TERM": "xterm"},
-            cwd=tmp_path,
-            timeout=SECONDS,
-            dimensions=(40, 160),
-            encoding="utf-8",
-        )
+    def start(**settings: str) -> pexpect.spawn:
+        child = at_terminal(tmp_path, environment(tmp_path, TAPEBOT_MODEL="offline", **settings))
         started.append(child)
         return child
 
@@ -60,7 +40,6 @@ def terminal(tmp_path):
 
 
 def answers(child: pexpect.spawn) -> None:
-    """See that the terminal goes on."""
     child.send("/status\r")
     child.expect("offline")
     child.expect("you>")
@@ -77,7 +56,7 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
     tmp_path, terminal, port
 ):
     url = f"http://127.0.0.1:{port}"
-    child = terminal(web_listen=url.removeprefix("http://"))
+    child = terminal(TAPEBOT_WEB_LISTEN=url.removeprefix("http://"))
     child.expect(rf"Web: {re.escape(url)} .*({re.escape(url)}/enter#[\w-]{{43}})\b")
     secret = child.match.group(1).partition("#")[2]
     child.expect("you>")
@@ -102,14 +81,14 @@ def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes
 
 
 def test_where_any_port_will_do_all_links_name_the_real_one(tmp_path, terminal):
-    child = terminal(web_listen="127.0.0.1:0")
+    child = terminal(TAPEBOT_WEB_LISTEN="127.0.0.1:0")
     child.expect(r"Web: (http://127\.0\.0\.1:[1-9]\d*) .*/enter#([\w-]{43})\b")
     url, secret = child.match.groups()
     child.expect("you>")
     assert httpx.post(f"{url}/enter", data={"token": secret}, timeout=SECONDS).status_code == 303
     link = subprocess.run(
         [sys.executable, "-m", "bot", "web", "link"],
-        env=environment(tmp_path, web_listen="127.0.0.1:0"),
+        env=environment(tmp_path, TAPEBOT_WEB_LISTEN="127.0.0.1:0"),
         capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
     assert f"{url}/enter#" in link.stdout

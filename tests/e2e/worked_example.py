@@ -61,8 +61,6 @@ Where = Literal["telegram", "discord"]
 
 @dataclass
 class Player:
-    """Ada, and what she has seen."""
-
     folder: Path
     telegram: TelegramServer
     discord: DiscordServer
@@ -146,10 +144,9 @@ class Player:
         return self.discord.answers(self.chat)
 
     def _news(self, where: Where) -> Iterator[str]:
-        """Yield what is new or was changed since."""
         for message in self._messages(where):
             telegram = isinstance(message, BotMessage)
-            number = len(message.versions if telegram else message.shown)
+            number = len(message.versions if telegram else message.edits)
             if self._seen.get((where, message.id)) == number:
                 continue
             self._seen[where, message.id] = number
@@ -202,7 +199,6 @@ def _calls(script: str) -> Iterator[Call]:
 
 @asynccontextmanager
 async def stage(folder: Path) -> AsyncIterator[Player]:
-    """Yield Ada, on both platforms."""
     calls: list[Call] = []
 
     def step(request: dict[str, Any]) -> Reply:
@@ -223,7 +219,6 @@ async def stage(folder: Path) -> AsyncIterator[Player]:
 
 
 async def played(page: str, folder: Path) -> str:
-    """Play a page; return it with what was shown."""
     made: list[str] = []
     end = 0
     async with stage(folder) as player, AsyncExitStack() as life:

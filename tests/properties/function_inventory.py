@@ -1,4 +1,4 @@
-"""Functions of the program that are given texts, found by importing it; as a program it measures them all.
+"""Functions that are given texts, found by importing modules: ``function_inventory.py [MODULE ...] FIRST PROGRESS`` measures them.
 
 A function is driven where every value that it must be given is a text or of a type in ``SAMPLES``.
 """
@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import inspect
 import io
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +17,7 @@ from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, TextIO
 
-from hostile_texts import HostileText
-from pattern_inventory import modules
-from text_costs import Work, main
+from text_costs import HERE, HostileText, Work, main
 
 from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
@@ -32,9 +31,16 @@ from bot.offline.intents import ParsedQuestion
 from bot.offline.request_parser import ParsedRequest, Passage, UserMessage, parse_request
 from bot.tape.entries import TapeEntry, message
 
-# What acts on the world, or on what the owner wrote.
+# What acts on the world, or on what the owner wrote; and servers that only tests talk to.
 ACTS = (
-    *("bot.cli", "bot.runtime.app", "bot.runtime.settings", "bot.core.database"),
+    *(
+        "bot.testing",
+        "bot.__main__",
+        "bot.cli",
+        "bot.runtime.app",
+        "bot.runtime.settings",
+        "bot.core.database",
+    ),
     *("bot.tape.stores.postgres", "bot.bus.postgres"),
 )
 # What meets no long text of somebody else: it is bounded before, or set by the owner.
@@ -90,7 +96,6 @@ class DistinctWords(HostileText):
     """Words of which no two are alike, between a beginning and an end that each of them has."""
 
     def of_length(self, length: int) -> str:
-        """Return as many words as come to a length."""
         size = len(self.beginning) + len(self.end) + 5
         words = (
             "".join(chr(97 + number // 26**place % 26) for place in range(5))
@@ -99,7 +104,6 @@ class DistinctWords(HostileText):
         return "".join(f"{self.beginning}{word}{self.end}" for word in words)[:length]
 
     def __str__(self) -> str:
-        """Return it as an expression."""
         return f"words that differ, each {self.beginning!r} + word + {self.end!r}"
 
 
@@ -134,11 +138,17 @@ def hostile_texts() -> list[HostileText]:
     ]  # fmt: skip
 
 
-def functions() -> Iterator[tuple[str, Made]]:
-    """Yield the name of each function that can be driven, and what drives it."""
-    for _, name in modules():
-        if name.startswith(ACTS):
-            continue
+def modules() -> list[str]:
+    """Return the names of the program's modules whose functions may be driven."""
+    root = HERE.parents[1]
+    paths = [path for package in ("bot", "channels") for path in (root / package).rglob("*.py")]
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in sorted(paths)]
+    return [one.removesuffix(".__init__") for one in names if not one.startswith(ACTS)]
+
+
+def functions(names: Iterable[str]) -> Iterator[tuple[str, Made]]:
+    """Yield the name of each function of modules that can be driven, and what drives it."""
+    for name in names:
         for key, value in [*vars(importlib.import_module(name)).items()]:
             function = inspect.unwrap(value) if callable(value) else value
             own = inspect.isfunction(function) and function.__module__ == name
@@ -223,4 +233,5 @@ def _ending(run: Made) -> Made:
 
 if __name__ == "__main__":
     texts = hostile_texts()
-    main([Work(name, _ending(run), texts) for name, run in functions()], [], 2_000)
+    found = functions(sys.argv[1:-2] or modules())
+    main([Work(name, _ending(run), texts) for name, run in found], 2_000)

@@ -145,12 +145,3 @@ def test_growing_prose_changes_only_its_last_piece(text, limit):
         for before, after in pairwise(render(prefix, limit) for prefix in grown):
             assert len(after) >= len(before)
             assert after[: len(before) - 1] == before[:-1]
-
-
-@proved
-@given(anything)
-def test_what_is_clean_stays_as_it_is(text):
-    once = channel_text.clean_text(text)
-    assert channel_text.clean_text(once) == once
-    once.encode("utf-8")
-    assert channel_text.utf16_length(once) == len(once.encode("utf-16-le")) // 2

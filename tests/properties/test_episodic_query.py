@@ -70,7 +70,6 @@ def entry_of(mark: Mark) -> TapeEntry:
 
 
 def plainly(marks: dict[int, Mark], asked: dict[str, Any]) -> list[str]:
-    """Return the ids that a plain filter leaves."""
     found = [
         f"{TAPE}#{number}"
         for number, mark in marks.items()

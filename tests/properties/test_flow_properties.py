@@ -73,7 +73,7 @@ def action_of(effect: EffectName, right: RightName, arguments: dict, view: FlowV
     return STRICTNESS[decide(effect, right, labels, outside=view.outside).action]
 
 
-@settings(max_examples=examples(160), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONVERSATIONS, ARGUMENTS, RIGHTS)
 def test_with_text_from_outside_in_view_nothing_acts_without_a_press(entries, arguments, right):
     view = view_of([*entries, read("x")])
@@ -81,7 +81,7 @@ def test_with_text_from_outside_in_view_nothing_acts_without_a_press(entries, ar
     assert action_of("acts", right, arguments, view) >= STRICTNESS["ask"]
 
 
-@settings(max_examples=examples(160), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONVERSATIONS, ARGUMENTS, EFFECTS, RIGHTS, TEXTS, st.sampled_from([read, quoted]))
 def test_more_text_from_outside_lets_nothing_run_that_waited(
     entries, arguments, effect, right, text, kind
@@ -90,7 +90,7 @@ def test_more_text_from_outside_lets_nothing_run_that_waited(
     assert action_of(effect, right, arguments, before) <= action_of(effect, right, arguments, after)
 
 
-@settings(max_examples=examples(160), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONVERSATIONS, ARGUMENTS, EFFECTS, RIGHTS)
 def test_fewer_words_of_people_let_nothing_run_that_waited(entries, arguments, effect, right):
     without = [entry for entry in entries if entry.payload.get("role") != "user"]
@@ -100,7 +100,7 @@ def test_fewer_words_of_people_let_nothing_run_that_waited(entries, arguments, e
     )
 
 
-@settings(max_examples=examples(160), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONVERSATIONS, st.sampled_from(["eve@evil.example", "/etc/keys", "1000"]))
 def test_what_only_others_wrote_is_never_the_persons(entries, value):
     others = [entry for entry in entries if value not in entry.payload["content"].split()]

@@ -56,7 +56,6 @@ class Place:
 
     @property
     def home(self) -> str:
-        """Whose facts are learned and read here."""
         return f"person:{self.channel}:{self.chat[1:]}" if self.private else self.session
 
 
@@ -81,10 +80,7 @@ steps = st.tuples(*map(st.sampled_from, (PLACES, ["1", "2"], ACTIONS, NUMBERS)))
 
 @dataclass
 class World:
-    """What was said, where; and who may read it.
-
-    ``said`` holds markers with the place where each was said, ``shared`` those that an owner shared.
-    """
+    """What was said, where; and who may read it."""
 
     said: dict[str, Place] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)

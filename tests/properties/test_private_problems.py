@@ -54,12 +54,7 @@ ACTIONS = [
 
 @dataclass
 class PrivateWorld(World):
-    """One session with a private problem, an open model and a private one.
-
-    Attributes:
-        embedded: What the embedding model was given.
-        home: The model that is private; ``model`` is not.
-    """
+    """One session with a private problem, an open model and a private one."""
 
     first: tuple[str, ...] = (
         f"/problem new {PRIVATE}",
@@ -89,7 +84,6 @@ class PrivateWorld(World):
 
     @property
     def secrets(self) -> set[str]:
-        """Markers of what was said in the private problem."""
         return {marker for marker, place in self.said.items() if place == PRIVATE_ID}
 
     def check(self, first: int, problem: str, what: str) -> None:

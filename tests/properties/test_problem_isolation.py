@@ -96,8 +96,6 @@ ACTIONS = [
 
 
 class Argument(BaseModel):
-    """Of the tool below."""
-
     what: str
 
 
@@ -124,16 +122,7 @@ class Words(Embedder):
 
 @dataclass
 class World:
-    """One session with three problems, and what was said in it.
-
-    Attributes:
-        folder: Holds its tape.
-        builder: Name of what makes its contexts.
-        active: Id of the problem that is worked on.
-        said: Markers with the problem that they were said in.
-        seen: Markers that the model was shown, by problem.
-        model: Saw what it was asked.
-    """
+    """One session with three problems, and what was said in it."""
 
     folder: Path
     builder: str = "default"
@@ -155,7 +144,6 @@ class World:
         self.model = ScriptedModel(_turn, consolidation=_consolidation)
 
     def options(self) -> dict[str, Any]:
-        """Return what the session's host is given."""
         return {}
 
     def embedder(self) -> Embedder:

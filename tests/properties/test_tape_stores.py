@@ -85,7 +85,6 @@ rounds = st.tuples(
 @proved
 @given(st.lists(rounds, min_size=1, max_size=4))
 async def test_kills_and_damage_cost_what_they_hit_and_no_more(history):
-    """Acknowledged entries stay, cut batches are not there, no id is ever given twice."""
     acknowledged: dict[int, str] = {}
     spoiled: set[int] = set()
     with tempfile.TemporaryDirectory() as name:

@@ -81,8 +81,6 @@ Ask = Callable[[TapeStore], Awaitable[Any]]
 
 
 class Pair:
-    """Two stores that are told and asked the same."""
-
     def __init__(self, open_a: Opener, open_b: Opener) -> None:
         self._open = (open_a, open_b)
         self._stores = [open_a(), open_b()]

@@ -55,7 +55,6 @@ def turns(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def written(turns: list[tuple[dict[str, Any], dict[str, Any]]], *, folded: bool) -> list[TapeEntry]:
-    """The tape of some turns."""
     tape: list[TapeEntry] = []
     for start, end in turns:
         asked = message("user", "hi", inbound=start["inbound"][0], ts="2026-01-02")

@@ -21,8 +21,6 @@ from itertools import count
 from pathlib import Path
 from typing import TextIO
 
-from hostile_texts import HostileText
-
 HERE = Path(__file__).parent
 SHORT, LONG = 2_000, 16_000
 LIMIT = float(os.environ.get("LIMIT", "8"))
@@ -35,9 +33,24 @@ _COUNT = count()
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Something that is done with a text."""
+class HostileText:
+    """A piece repeated after a beginning and before an end."""
 
+    beginning: str
+    piece: str
+    end: str
+
+    def of_length(self, length: int) -> str:
+        """Return the text with as many pieces as come to a length."""
+        times = max(1, (length - len(self.beginning) - len(self.end)) // len(self.piece))
+        return self.beginning + self.piece * times + self.end
+
+    def __str__(self) -> str:
+        return f"{self.beginning!r} + {self.piece!r} * n + {self.end!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
     name: str
     run: Callable[[str], object]
     texts: Sequence[HostileText]
@@ -85,13 +98,17 @@ def _cost(work: Work, text: HostileText, length: int) -> float:
     return time.thread_time() - before
 
 
-def findings(program: str, *arguments: str, limit: float = LIMIT) -> tuple[list[str], list[str]]:
-    """Run a measuring program to its end; return what grows too fast, and other lines that it prints."""
+def findings(program: str, *arguments: str, limit: float = LIMIT) -> list[str]:
+    """Run a measuring program to its end; return what grows too fast."""
     found: list[str] = []
-    problems: list[str] = []
     first, root = 0, HERE.parents[1]
     command = [sys.executable, "-W", "ignore", str(HERE / program), *arguments]
-    env = {"PYTHONPATH": str(root), "PYTHONHASHSEED": "0", "PATH": "", "LIMIT": str(limit)}
+    env = {
+        "PYTHONPATH": f"{root}:{root / 'tests'}",
+        "PYTHONHASHSEED": "0",
+        "PATH": "",
+        "LIMIT": str(limit),
+    }
     with tempfile.NamedTemporaryFile() as progress:
         while True:
             progress.seek(0)
@@ -107,11 +124,9 @@ def findings(program: str, *arguments: str, limit: float = LIMIT) -> tuple[list[
             )
             lines = [json.loads(line) for line in ended.stdout.splitlines()]
             found += [line for line in lines if isinstance(line, str)]
-            told = [line for line in lines if isinstance(line, dict)]
-            problems = [line["problem"] for line in told if "problem" in line]
-            names = next((line["names"] for line in told if "names" in line), [])
+            names = next((line["names"] for line in lines if isinstance(line, dict)), [])
             if ended.returncode == 0:
-                return found, problems
+                return found
             if ended.returncode != -signal.SIGPROF:
                 raise AssertionError(ended.stderr or f"it ended with {ended.returncode}")
             progress.seek(0)
@@ -123,16 +138,13 @@ def findings(program: str, *arguments: str, limit: float = LIMIT) -> tuple[list[
             first = number + 1
 
 
-def main(works: Sequence[Work], problems: Sequence[str], tried: int) -> None:
-    """Measure, as the parent asks."""
+def main(works: Sequence[Work], tried: int) -> None:
     first, progress = int(sys.argv[-2]), Path(sys.argv[-1])
     # What is measured may print.
     report = os.fdopen(os.dup(1), "w")
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
-    for problem in problems:
-        report.write(json.dumps({"problem": problem}) + "\n")
     named = [(work.name, [str(text) for text in work.texts]) for work in works]
     report.write(json.dumps({"names": named}) + "\n")
     report.flush()

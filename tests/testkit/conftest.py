@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
-from telegram_client_rig import client_of
 
 from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
@@ -53,8 +52,14 @@ async def telegram(client_library) -> AsyncIterator[TelegramServer]:
 
 @pytest.fixture
 async def client(telegram: TelegramServer) -> AsyncIterator[Bot]:
-    async with client_of(telegram) as bot:
-        yield bot
+    from aiogram import Bot
+    from aiogram.client.session.aiohttp import AiohttpSession
+    from aiogram.client.telegram import TelegramAPIServer
+
+    session = AiohttpSession(api=TelegramAPIServer.from_base(telegram.url))
+    yield Bot(telegram.token, session=session)
+    # The session's own end waits a quarter of a second more.
+    await (await session.create_session()).close()
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
         picked = [int(one) for one in re.findall(r"\d+", hit["numbers"] or "")]
         request = int(hit["request"])
         if hit["form"].lower() == "no":
-            return CommandReply(_(_KEPT))
+            return await _refused(request, context)
         if hit["form"].lower() == "yes":
             return await _confirmed(request, picked, context)
         return await _some(request, picked, context)
@@ -115,6 +115,16 @@ async def _some(request: int, picked: list[int], context: CommandContext) -> Com
     if survey.is_empty:
         return CommandReply(_(NOTHING_FOUND_TEXT))
     return _question(survey, request, context, picked=picked)
+
+
+async def _refused(request: int, context: CommandContext) -> CommandReply:
+    try:
+        pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
+    except MemoryRefused:
+        pass  # it waits no more
+    else:
+        _check_asker(pending_erasure, context)
+    return CommandReply(_(_KEPT))
 
 
 def _check_asker(pending_erasure: PendingErasure, context: CommandContext) -> None:

@@ -37,6 +37,8 @@ MOST_FOLLOWED = 3
 a list, and images in an answer."""
 
 _NUMBER = LazyPattern(r"(?<!\d)\d(?:[ .,/:-]?\d){4,40}(?!\d)")
+_NAME = LazyPattern(r"[\w '’&-]{1,80}")
+"""A value that names no host and no address, whichever field it stands in."""
 _SEPARATORS = LazyPattern(r"[\W_]+")
 _LAST_DIGITS = 7
 """Number of last digits by which numbers are compared: telephone numbers begin in several ways."""
@@ -54,7 +56,7 @@ class Grants:
         outside: Whether text from outside could have shaped what goes out.
         memory: What memory and the tape say, one memory each.
         followed: What the turn called before, by which links are counted.
-        approved: Values that a person let the same system have; their words are in ``words``, too.
+        approved: Arguments that the turn's askers let the same system have, each with its name.
     """
 
     words: Sequence[SpokenWords] = ()
@@ -62,7 +64,7 @@ class Grants:
     outside: bool = False
     memory: Sequence[str] = ()
     followed: Collection[str] = ()
-    approved: Sequence[Any] = ()
+    approved: Sequence[tuple[str, Any]] = ()
 
     def permits(self, address: str) -> bool:
         """Return whether an address is a person's own, or a recorded link or its site."""
@@ -96,17 +98,30 @@ class Grants:
         if (carried := self._carried("\n".join(texts))) is not None or not self.outside:
             return carried
         for name, value in given.items():
-            if not self._permitted({name: value}, schema, 0):
+            if not self._is_sent_before(name, value) and not self._permitted(
+                {name: value}, schema, 0
+            ):
                 return Reason("argument_unsaid", name=name, origin=Reason("origin_outside"))
         followed = (self._too_many(one) for one in texts if one in self.links)
         return next(filter(None, followed), None)
+
+    def _is_sent_before(self, name: str, value: Any) -> bool:
+        """Return whether an approved call sent this value: in this field, or as names in another."""
+        if (name, value) in self.approved:
+            return True
+        wanted = _items(value)
+        if not wanted or not all(isinstance(one, str) and _NAME.fullmatch(one) for one in wanted):
+            return False
+        sent = (_items(one) for _, one in self.approved)
+        return any(
+            wanted == items or (len(wanted) <= MOST_FOLLOWED and _follow(wanted, items))
+            for items in sent
+        )
 
     def _permitted(self, value: Any, schema: Any, depth: int) -> bool:
         """Return whether a value of a schema's field is one of its choices, or permitted data."""
         schema = schema if isinstance(schema, Mapping) else {}
         if value in (None, "", [], {}) or isinstance(value, bool) or _is_choice(value, schema):
-            return True
-        if value in self.approved:
             return True
         if isinstance(value, Mapping):
             fields = schema.get("properties")
@@ -195,6 +210,16 @@ def _is_choice(value: Any, schema: Mapping[str, Any]) -> bool:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _follow(wanted: Iterable[Any], items: Iterable[Any]) -> bool:
+    """Return whether all stand among items, in their order."""
+    left = iter(items)
+    return all(one in left for one in wanted)
 
 
 def _in_order(values: Iterable[str], text: str) -> bool:

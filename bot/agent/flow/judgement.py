@@ -68,25 +68,28 @@ def context_grants(context: ToolContext, tool: Tool[Any] | None = None) -> Grant
         known.append(boundary_summary(context.fold.boundary.data))
     words = [one for one in view.words if one.found.origin >= Origin.PERSON]
     links: set[str] = set()
-    approved: list[Any] = []
-    for entry in context.fold.window.conversation():
-        if is_erased(entry):
+    approved: list[tuple[str, Any]] = []
+    shown = context.fold.window.conversation()
+    erased = {entry.id for entry in shown if is_erased(entry)}
+    for entry in shown:
+        if entry.id in erased:
             continue
         links.update(entry.meta.get(LINKS, ()))
         words += map(SpokenWords, entry.meta.get(SCHEDULED, ()))
         if tool is not None and APPROVED in entry.meta:
-            approved += _sent_before(tool, *entry.meta[APPROVED])
+            name, arguments, askers, answers = entry.meta[APPROVED]
+            if erased.isdisjoint(answers) and {*context.audience.people} <= {*askers}:
+                approved += _sent_before(tool, name, arguments)
         if entry.kind == "tool_result" and str(entry.payload.get("name")).startswith(_LOOKED_UP):
             known.append(str(entry.payload.get("content") or ""))
     followed = frozenset(text for _, given in _called_before(context) for text in _texts(given))
-    words += [SpokenWords("\n".join(map(str, argument_texts({"": one})))) for one in approved]
     return Grants(words, frozenset(links), view.outside, memory_lines(known), followed, approved)
 
 
-def _sent_before(tool: Tool[Any], name: str, arguments: str) -> list[Any]:
-    """Return the values that an approved call sent to the system of a tool."""
+def _sent_before(tool: Tool[Any], name: str, arguments: str) -> list[tuple[str, Any]]:
+    """Return the arguments that an approved call sent to the system of a tool."""
     given = _given({"arguments": arguments}) if _system(name) == _system(tool.wire_name) else None
-    return list((given or {}).values())
+    return list((given or {}).items())
 
 
 def _system(name: str) -> str:

@@ -27,7 +27,7 @@ LINKS = "links"
 """Meta key of the addresses that code took out of a successful search or page, in its result."""
 
 APPROVED = "approved"
-"""Meta key of the tool and the arguments of a call that a person approved, in its result."""
+"""Meta key of a call that was approved, in its result: the tool, the arguments, who asked, in which messages."""
 
 SCHEDULED = "scheduled"
 """Meta key of the parts of a schedule's text that are a person's own words, or approved by one."""

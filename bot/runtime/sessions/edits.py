@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
 from bot.bus import Bus, Inbound
@@ -35,23 +35,47 @@ class EditTarget:
     command: TapeEntry | None = None
 
 
-async def whole_edit(tape: TapeService, inbound: Inbound) -> Inbound:
-    """Return the edit of one of several messages that make one as an edit of that one."""
-    scanned = 0
-    async for entry in tape.read_back():
-        scanned += 1
-        parts: Sequence[tuple[str, int, int]] = entry.meta.get("parts") or ()
-        place = next(
-            (n for n, part in enumerate(parts) if part[0] == inbound.edited_message_id), -1
-        )
-        if place >= 0:
-            edit = replace(inbound, edited_message_id=parts[0][0])
-            text = str(entry.payload.get("content") or "")
-            # Erasure may have changed the text.
-            return _spliced(edit, text, parts, place) if parts[-1][2] == len(text) else edit
-        if scanned >= _SCANNED or _is(entry, inbound.edited_message_id):
-            break
-    return inbound
+@dataclass(frozen=True, slots=True)
+class FoundEdit:
+    """An edit, and what the tape holds of its message.
+
+    Attributes:
+        inbound: The edit; of one of several messages that make one, as an edit of that one.
+        entry: The message's entry; None if none was found.
+        is_lost: Whether the tape may hold the message before what was looked at.
+    """
+
+    inbound: Inbound
+    entry: TapeEntry | None = None
+    is_lost: bool = False
+
+
+async def find_edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> FoundEdit:
+    """Look for the message that an edit names, in one pass over the newest entries."""
+    scanned, edit = 0, inbound
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            if edit is inbound:
+                edit = _whole_edit(entry, inbound)
+            if _is(entry, edit.edited_message_id):
+                return FoundEdit(edit, entry)
+            scanned += 1
+            # The edit of a private problem's message belongs there, however old it is.
+            if scanned >= _SCANNED and not fold.compartments.has_private_problem:
+                return FoundEdit(edit, is_lost=True)
+    return FoundEdit(edit)
+
+
+def _whole_edit(entry: TapeEntry, inbound: Inbound) -> Inbound:
+    """Return the edit of one of several messages that make an entry as an edit of that one."""
+    parts: Sequence[tuple[str, int, int]] = entry.meta.get("parts") or ()
+    place = next((n for n, part in enumerate(parts) if part[0] == inbound.edited_message_id), -1)
+    if place < 0:
+        return inbound
+    edit = replace(inbound, edited_message_id=parts[0][0])
+    text = str(entry.payload.get("content") or "")
+    # Erasure may have changed the text.
+    return _spliced(edit, text, parts, place) if parts[-1][2] == len(text) else edit
 
 
 def _spliced(
@@ -72,19 +96,22 @@ def _spliced(
     return replace(edit, text=whole, parts=(*kept, own, *moved))
 
 
-async def find_edit_target(
-    tape: TapeService, fold: SessionFold, inbound: Inbound
-) -> EditTarget | None:
+def edit_target(fold: SessionFold, found: FoundEdit) -> EditTarget | None:
     """Return the message that an edit names; None if the edit is to be handled as a new message.
 
     That is so if the tape does not hold the message, because it was not for the bot, and if an
     overheard message now asks for an answer. A silent edit is then to be dropped.
     """
-    window, turns = fold.window, fold.turns
+    window, turns, inbound = fold.window, fold.turns, found.inbound
     near = [*window.entries, *window.queued.values()]
     original = next((entry for entry in near if _is(entry, inbound.edited_message_id)), None)
+    if original is None and (old := found.entry) is not None:
+        other = problem_of(old) != fold.problem
+        command = old if old.name == COMMAND else None
+        return EditTarget(None, elsewhere=old if other else None, command=command)
     if original is None:
-        return await _long_ago(tape, fold, inbound)
+        # Too old to be answered.
+        return EditTarget(None) if found.is_lost and inbound.expects_answer else None
     if is_overheard(original):
         return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):
@@ -108,23 +135,12 @@ def is_silent_edit(inbound: Inbound) -> bool:
 
 
 async def purge_dropped(bus: Bus) -> None:
-    """Remove from the disk the words of an edit that changes nothing, once it is acknowledged."""
+    """Remove from the disk the words of edits that change nothing, once they are acknowledged.
+
+    It rewrites the inbox of all chats: so not after each, but when there is nothing else to do.
+    """
     with suppress(BusError):  # the next message tries again
         await bus.purge()
-
-
-async def _long_ago(tape: TapeService, fold: SessionFold, edit: Inbound) -> EditTarget | None:
-    scanned = 0
-    async for entry in tape.read_back():
-        scanned += 1
-        if _is(entry, edit.edited_message_id):
-            other = problem_of(entry) != fold.problem
-            command = entry if entry.name == COMMAND else None
-            return EditTarget(None, elsewhere=entry if other else None, command=command)
-        if scanned >= _SCANNED and not fold.compartments.has_private_problem:
-            # Too old to be answered; but the edit of a private problem's message belongs there.
-            return EditTarget(None) if edit.expects_answer else None
-    return None
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:

@@ -43,7 +43,7 @@ from bot.runtime.sessions.background_run import (
     WorkingOn,
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
-from bot.runtime.sessions.edits import find_edit_target, is_silent_edit, purge_dropped, whole_edit
+from bot.runtime.sessions.edits import edit_target, find_edited, is_silent_edit, purge_dropped
 from bot.runtime.sessions.entries import is_to_answer, parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
@@ -98,6 +98,7 @@ class MessageLoop:
         self._tasks = tasks
         self._working_on = working_on
         self._on_idle = on_idle
+        self._has_dropped = False
         self._poison = session.services.poison_messages
         self._writer = SessionWriter(session)
         self._turns = TurnRunner(session, self._writer, working_on)
@@ -141,6 +142,8 @@ class MessageLoop:
             elif self._is_quiet:
                 break
         await self._session.memory.bus.working_sets.expire_stale()
+        if self._has_dropped:
+            await purge_dropped(self._session.services.bus)
 
     async def _wait(self) -> LoopItem | None:
         """Return the next item, waiting for it; None if the session has been idle for long."""
@@ -420,11 +423,11 @@ class MessageLoop:
     async def _edit(self, delivery: ReceivedMessage) -> None:
         """Handle an edit; for an unanswered message the new text counts."""
         session = self._session
-        inbound = await whole_edit(session.tape, delivery.inbound)
-        target = await find_edit_target(session.tape, session.fold, inbound)
+        found = await find_edited(session.tape, session.fold, delivery.inbound)
+        inbound, target = found.inbound, edit_target(session.fold, found)
         if target is None and is_silent_edit(inbound):
             await self._writer.acknowledge(delivery)
-            await purge_dropped(session.services.bus)
+            self._has_dropped = True
             return
         given = parse_command(inbound.text)
         if target is not None and target.command is not None:

@@ -2,7 +2,8 @@
 
 Rule 1: it counts only as the next message of whom the question was asked, in the chat that asked, as long as the
     question waits; an erasure is asked for again after ten minutes.
-Rule 2: it answers the question that was asked of its writer last, also if several wait. A press in vain says nothing.
+Rule 2: it answers the question that was asked of its writer last, also if several wait; of several in one message it
+    means none, so what waits is shown. A press in vain says nothing.
 Rule 3: where the model asks above the program's question, an erasure must be what it asks for, too; and if text from
     outside could have had it ask, what waits for a yes is shown again, alone.
 """
@@ -36,6 +37,8 @@ _YES = LazyPattern(
     r"/(?:approve \d|memory (?:forget|clear) yes\b|unlink yes\b|link (?:confirm\b|\S+ yes$))"
 )
 """Commands of buttons that say yes; the last button beside one says no."""
+_ASKING = LazyPattern(r"(?:memory (?:forget|clear)|unlink|link)\b")
+"""Commands, without the slash, that ask before they act, and by which their question is answered in words."""
 # From the start of a sentence only, so that a long text takes linear time.
 _ASKED = LazyPattern(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
 
@@ -100,6 +103,7 @@ async def _asked(session: Session, inbound: Inbound) -> list[str]:
         buttons = UndeliveredAnswer.from_entry("", entry, None, ()).buttons
         commands = [command for _label, command in buttons]
         start = _question_start(commands)
+        several = sum(map(bool, map(_CALL.match, commands))) > 1
         commands = [] if start is None else commands[start:]
         number = int(commands[0].split()[1]) if commands and _CALL.match(commands[0]) else 0
         call = session.fold.pending_calls.calls.get(number)
@@ -107,7 +111,8 @@ async def _asked(session: Session, inbound: Inbound) -> list[str]:
         alone = inbound.private and not (all(whom) and whom)
         if alone or whom == {me} or (call and me in whom):
             foreign = call is not None and bool(call.foreign)
-            return _question(session, entry, inbound, commands, foreign)
+            found = _question(session, entry, inbound, commands, foreign)
+            return ["/approvals"] if found and several else found
         if me in whom or not all(whom) or not whom:
             return []
     return []
@@ -119,6 +124,11 @@ def deciding_commands(commands: Sequence[str], button: int) -> list[str]:
     if start is None or button < start or _CALL.match(commands[start]):
         return []
     return [commands[start], commands[-1]]
+
+
+def may_answer(given: ParsedCommand) -> bool:
+    """Say whether a command may be the answer to a question, which others need not look for."""
+    return _ASKING.match(f"{given.name} {given.arguments}") is not None
 
 
 def answered_buttons(commands: Sequence[str], given: ParsedCommand) -> Sequence[str]:

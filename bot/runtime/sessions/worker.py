@@ -93,23 +93,27 @@ class SessionWorker:
             return await self._services.store.version(self._inbox.session) > 0
         except TapeNotFound:
             pass
-        while (item := queue.next_nowait()) is not None:
+        wanted = has_dropped = False
+        while not wanted and (item := queue.next_nowait()) is not None:
             if isinstance(item, DeliveryReport | ReleaseRequest) or callable(item):
                 continue  # they are of a refused press
             if is_silent_edit(item.inbound):
                 await item.ack()
-                await purge_dropped(self._services.bus)
+                has_dropped = True
                 continue
             if pressed_button(item.inbound) is None:
                 queue.post(item)
-                return True
+                wanted = True
+                continue
             sender, languages = item.inbound.sender, self._services.languages
             language = await languages.of_sender(item.inbound.address.channel, sender)
             with use_language(language):
                 await tell_dead_button(self._services.bus, item.inbound)
             await item.ack()
-        self._busy = False
-        return False
+        if has_dropped:
+            await purge_dropped(self._services.bus)
+        self._busy = wanted
+        return wanted
 
     def _break_cycles(self, session: Session) -> None:
         """Break the reference cycles of an ended session, so that its memory is free at once, without the collector."""

@@ -58,7 +58,7 @@ from bot.runtime.sessions.entries import (
     message_entry,
 )
 from bot.runtime.sessions.explicit_memories import ExplicitMemories
-from bot.runtime.sessions.plain_confirmations import answered_buttons
+from bot.runtime.sessions.plain_confirmations import answered_buttons, may_answer
 from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.undelivered import told_id
@@ -218,6 +218,8 @@ class SessionWriter:
     ) -> list[Answer]:
         """Return the messages with a question that a command answers, but the pressed one, without its buttons."""
         inbound, found, looked = delivery.inbound, list[Answer](), 0
+        if not may_answer(parsed):
+            return found
         replaced = {None if inbound.answer_to else inbound.pressed_message_id}
         async with aclosing(self._sent_before()) as entries:
             async for _entry, asked, shown in entries:
@@ -446,6 +448,10 @@ class SessionWriter:
     ) -> None:
         """Append command, memory change and reply in one step, and send answered questions and the reply."""
         inbound = delivery.inbound
+        if parsed.name == "memory" and parsed.arguments.startswith("forget yes"):  # for the parser
+            # The question shows the words that are erased.
+            told = reply.render(self._session.zone.read())
+            answered = [replace(one, text=told) for one in answered]
         before = self.unrecorded(delivery, self.command(delivery, parsed))
         await self._session.zone.edit(
             reply.zone_edit,

@@ -32,12 +32,10 @@ async def talk(host: Host, *lines: tuple[str, ...], **more: Any) -> None:
 
 
 def pressed(host: Host) -> list[tuple[str, str]]:
-    """Return the buttons below the newest answer."""
     return [(one.label, one.command) for one in host.channel.answers[-1].buttons]
 
 
 async def forget(host: Host, words: str) -> str:
-    """Have words forgotten for good; return the question."""
     question = await say(host, f"/memory forget {words}")
     await say(host, pressed(host)[0][1])
     return question
@@ -49,7 +47,6 @@ def shown(model: ScriptedModel) -> str:
 
 
 async def results(host: Host, session: str = "fake:1") -> list[str]:
-    """Return what the tools told the model."""
     entries = await host.tape(session)
     return [str(one.payload["content"]) for one in entries if one.kind == "tool_result"]
 
@@ -67,7 +64,6 @@ class ToolChat:
         return await self.call_as({}, name, said, **arguments)
 
     async def call_as(self, who: dict[str, Any], name: str, said: str, /, **arguments: Any) -> str:
-        """Do the same in the turn of somebody else."""
         self.steps = [tool_call_reply((name, arguments))]
         await say(self.host, said, **who)
         return (await results(self.host, f"fake:{who.get('chat', '1')}"))[-1]

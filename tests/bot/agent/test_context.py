@@ -15,19 +15,15 @@ import anyio.to_thread
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sampling import examples
 
 from bot.agent.prompt import handoff_note
 from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET
-from bot.agent.views.exact import anchors_in_view, exact_context
 from bot.agent.views.passage_selection import MOST_PASSAGES
 from bot.agent.views.registry import BUILDER_ENTRY_POINT_GROUP, context_builder
 from bot.cli.tape import show_turn
 from bot.core.errors import SettingsError, TransientModelError
 from bot.llm.base import CapabilityProfile, ChatMessage, ModelRequest, estimate_tokens
 from bot.memory.records.conversation_entries import TURN_END, TURN_START
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SessionFold
 from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, HostLimits, session_host
@@ -73,46 +69,6 @@ async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_pa
         for one in request.messages:
             assert f"--- {one['role']}\n{one['content'] or ''}" in printed
         assert printed.count("--- ") == len(request.messages)
-
-
-JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
-CALLS = st.lists(
-    st.fixed_dictionaries({}, optional={"id": st.sampled_from("ab"), "name": JSON}), max_size=3
-)
-PAYLOADS = st.fixed_dictionaries(
-    {},
-    optional={
-        "role": st.sampled_from(["user", "assistant"]) | JSON,
-        "content": JSON,
-        "calls": CALLS | JSON,
-        "call_id": st.sampled_from("ab") | JSON,
-        "name": st.sampled_from(["session/new", "memory/seal", "turn.start"]) | JSON,
-        "state": JSON | st.fixed_dictionaries({"keep_from": st.integers(1, 9)}),
-        "entry": st.integers(0, 3),
-    },
-)
-METAS = st.fixed_dictionaries({}, optional={"queued": st.booleans(), "replaces": JSON})
-KINDS = st.sampled_from(["message", "tool_call", "tool_result", "anchor", "event"])
-
-
-@given(st.lists(st.builds(TapeEntry, st.just(0), KINDS, PAYLOADS, METAS), max_size=20))
-@settings(max_examples=examples(80))
-def test_no_tape_can_make_the_exact_context_fail_or_leave_a_call_without_its_result(entries):
-    fold = SessionFold(WindowFold(100, 10_000))
-    numbered = [
-        TapeEntry(number, one.kind, one.payload, one.meta)
-        for number, one in enumerate(entries, start=1)
-    ]
-    for one in numbered:
-        fold.apply(one)
-    waiting: list[str] = []
-    for told in exact_context(fold.window, {}, anchors_in_view(fold, numbered)):
-        if told["role"] == "tool":
-            assert waiting.pop(0) == told["tool_call_id"]
-        else:
-            assert waiting == []
-            waiting = [call["id"] for call in told.get("tool_calls", [])]
-    assert waiting == []
 
 
 def test_the_name_of_a_boundary_cannot_leave_its_note():
@@ -221,7 +177,6 @@ class Player:
             await say(host, said, quote="quoted" if action == "quote" else None)
 
     async def _during(self, host: Host, action: str, text: str) -> None:
-        """A message, or ``/stop``, while the model is asked."""
         first = tool_call_reply(("memory_show", {})) if action == "orphan" else text_reply("first")
         held = PausedStep(first, partial="so far")
         self.planned.append(held)

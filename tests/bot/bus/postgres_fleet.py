@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio
 import psycopg
-from waiting import until
 
 from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
@@ -28,8 +27,6 @@ def inbound(message_id: str, address: Address = HERE, text: str = "hi") -> Inbou
 
 @dataclass
 class Process:
-    """A process's bus, and what runs in it."""
-
     bus: PostgresBus
     life: anyio.CancelScope
     ended: anyio.Event
@@ -83,10 +80,6 @@ class Fleet:
     def rows(self, sql: str) -> list[tuple]:
         with psycopg.connect(self.url, autocommit=True) as connection:
             return connection.execute(sql.encode()).fetchall()
-
-    async def until_empty(self) -> None:
-        """Wait until no row is left in any queue, that of a hold neither."""
-        await until(lambda: self.rows("select count(*) from tapebot.inbound") == [(0,)])
 
     async def close(self) -> None:
         self._tasks.cancel_scope.cancel()

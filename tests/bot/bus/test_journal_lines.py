@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
-
-from hypothesis import given
-from hypothesis import strategies as st
+from datetime import UTC, datetime
 
 from bot.bus import Address, Inbound, Sender
-from bot.bus.journal import AcceptedMessage, JournalState, encode_accepted, encode_in
-from bot.bus.messages import Attachment
-
-# Lone surrogates and unpaired halves too: such text reaches us from platforms.
-TEXTS = st.text(st.characters(exclude_categories=()), max_size=12)
-TIMES = st.datetimes(
-    datetime(1971, 1, 1),  # noqa: DTZ001
-    datetime(2200, 1, 1),  # noqa: DTZ001
-    timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]),
-).map(lambda at: at.replace(microsecond=at.microsecond // 1_000 * 1_000))
-IDS = st.text("abc019-_.", min_size=1, max_size=8)
-MESSAGES = st.builds(
-    AcceptedMessage,
-    st.integers(1, 10**9),
-    TIMES,
-    st.builds(
-        Inbound,
-        st.builds(Address, st.sampled_from(["telegram", "web"]), IDS, st.none() | IDS),
-        TEXTS,
-        st.builds(Sender, TEXTS, TEXTS, st.sampled_from(["", "de"])),
-        TEXTS,
-        TIMES,
-        private=st.booleans(),
-        quote=st.none() | TEXTS,
-        role=st.sampled_from(["owner", "member"]),
-        expects_answer=st.booleans(),
-        edited_message_id=st.none() | TEXTS,
-        answer_to=st.none() | st.just(Address("web", "desk")),
-        attachments=st.sampled_from([(), (Attachment("image", "é.png", "image/png"),)]),
-        moved_to=st.none() | IDS,
-    ),
-)
+from bot.bus.journal import JournalState
 
 
 def read(lines: bytes) -> JournalState:
@@ -47,21 +13,6 @@ def read(lines: bytes) -> JournalState:
     state.read(lines)
     assert not state.damaged
     return state
-
-
-@given(MESSAGES)
-def test_a_message_comes_back_as_it_was(record):
-    [back] = read(encode_accepted(record)).pending.values()
-    assert back == record
-    assert back.inbound.sender.language == record.inbound.sender.language
-
-
-@given(MESSAGES, MESSAGES)
-def test_a_line_ends_those_before_it_and_a_databases_row_says_the_same(first, second):
-    if first.seq != second.seq:
-        lines = encode_accepted(first) + encode_accepted(second, [first.seq])
-        assert list(read(lines).pending) == [second.seq]
-    assert read(encode_in(second)).pending[second.seq].inbound.text == second.inbound.text
 
 
 def test_a_line_of_an_earlier_version_is_read():

@@ -53,7 +53,6 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
 async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_try_again(
     fleet, tmp_path
 ):
-    """No kill from outside closes a message: it is kept, and answered when its person asks for that."""
     gateway = await fleet.process("gateway")
     await gateway.bus.channel("fake").publish(inbound("m1", text="Which colour?"))
     for number in range(GIVEN_UP_AFTER):

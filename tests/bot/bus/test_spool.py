@@ -27,7 +27,6 @@ def url():
 
 @asynccontextmanager
 async def process(url: str):
-    """Yield what one process has of a database."""
     database = Database(url, connections=4)
     await database.open()
     wakeups = Wakeups(database)

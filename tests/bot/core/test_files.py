@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from bot.core.append_file import AppendFile
-from bot.core.files import disk_error_text, private_directory, replace_file
+from bot.core.files import disk_error_text, replace_file
 
 
 @pytest.fixture
@@ -22,28 +21,6 @@ def log(tmp_path: Path) -> Iterator[AppendFile]:
     file = AppendFile(tmp_path / "log", sync=True)
     yield file
     file.close()
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def test_a_private_folder_and_the_parents_it_lacks_open_to_their_owner_only(tmp_path):
-    folder = tmp_path / "a" / "b"
-    assert private_directory(folder) == folder
-    assert [mode(path) for path in (folder, folder.parent)] == [0o700, 0o700]
-    (folder / "kept").touch()
-    private_directory(folder)
-    assert (folder / "kept").exists()
-
-
-def test_a_replaced_file_holds_the_new_content_and_leaves_nothing_beside_it(tmp_path):
-    path = tmp_path / "state"
-    replace_file(path, b"old, and longer")
-    replace_file(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert mode(path) == 0o600
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_replacement_that_fails_leaves_the_old_content(tmp_path):
@@ -68,12 +45,7 @@ async def test_an_append_that_has_begun_is_finished_when_its_task_is_cancelled(l
 
 
 class Disk:
-    """Refuses system calls of the process, as a disk does that is full or about to die.
-
-    Attributes:
-        refuses: Names of the calls that it refuses now, with the error's number.
-        half: Write half of the bytes before a refused write.
-    """
+    """Refuses system calls of the process, as a disk does that is full or about to die."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.refuses: dict[str, int] = {}
@@ -111,7 +83,6 @@ FAILURES = [
 
 @pytest.mark.parametrize(("refuses", "told"), FAILURES)
 async def test_a_file_takes_appends_again_once_the_disk_does(log, disk, refuses, told):
-    """Nothing of what was refused is in it then, and nothing acknowledged is missing."""
     await log.append(b"first\n", 1)
     disk.refuses, disk.half = dict(refuses), True
     for _ in range(3):

@@ -14,7 +14,6 @@ ASKED = "mcp is missing: pip install 'tapebot[mcp]'"
 
 @pytest.fixture(autouse=True)
 def from_a_wheel(monkeypatch):
-    """The tests run in a checkout."""
     monkeypatch.setattr(installation, "_is_checkout", lambda: False)
 
 

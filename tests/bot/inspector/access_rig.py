@@ -55,11 +55,7 @@ class Site:
         return client
 
     async def slowly(self, call: Any) -> Any:
-        """Return what a call answers that waits a second by the clock.
-
-        Raises:
-            Refusal: It does.
-        """
+        """Return what a call answers that waits a second by the clock, or raise its refusal."""
         found: list[Any] = []
         refused: list[HttpError] = []
 

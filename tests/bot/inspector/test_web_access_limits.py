@@ -71,6 +71,7 @@ async def test_behind_a_proxy_it_answers_to_its_public_name(tmp_path):
             assert answer.status_code == status
 
 
+@pytest.mark.slow
 async def test_who_asks_too_much_is_told_when_to_come_again_and_nobody_else_is(site):
     one = await site.browser(await site.logins.log_in("local", "Ada"))
     other = await site.browser(await site.logins.log_in("telegram.42", "Ada"))
@@ -101,6 +102,7 @@ async def test_a_long_body_is_refused_before_it_is_read(site):
         assert (refused.status_code, read) == (411, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "many"),
     [

@@ -68,6 +68,7 @@ async def test_a_form_of_another_site_logs_nobody_in(site):
             assert "set-cookie" not in refused.headers
 
 
+@pytest.mark.slow
 async def test_ten_thousand_guesses_find_nothing_and_keep_nobody_out(site):
     made = await site.logins.create_login_code("telegram", "42", "Ada", "telegram:42")
     waited = refused = 0

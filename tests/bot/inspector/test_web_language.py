@@ -110,33 +110,6 @@ async def test_programs_read_english_and_people_their_language_in_the_api(
     assert "⟦" not in document.text
 
 
-async def test_errors_are_told_in_the_language_of_who_is_told(rig: Rig) -> None:
-    headers = {"Accept": "text/html", "Accept-Language": "de"}
-    page = await rig.member.get("/sessions", headers=headers)
-    assert page.status_code == 403
-    assert marked("For owners only") in page.text
-    assert marked("only an owner of the bot may see this") in page.text
-
-
-async def test_scripts_are_given_their_messages_with_a_form_for_each_kind_of_number(
-    rig: Rig,
-) -> None:
-    page = await rig.client.get("/", headers={"Accept": "text/html", "Accept-Language": "ar"})
-    found = re.search(r'data-messages="(/messages/ar\?v=[0-9a-f]{12})"', page.text)
-    assert found is not None
-    answer = await rig.stranger.get(found[1])
-    assert answer.headers["cache-control"].endswith("immutable")
-    messages = answer.json()
-    assert messages["Sending {name}"] == "⟦Sending {name}⟧"
-    assert messages["{n} new entry"] == {
-        # The catalogue's first form is that of zero.
-        "zero": "⟦{n} new entry⟧", "one": "⟦{n} new entries⟧", "two": "⟦{n} new entries⟧",
-        "few": "⟦{n} new entries⟧", "many": "⟦{n} new entries⟧", "other": "⟦{n} new entries⟧",
-    }  # fmt: skip
-    assert 'data-messages=""' in await rig.page("/")
-    assert (await rig.stranger.get("/messages/xx")).status_code == 404
-
-
 @pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
 def test_every_message_of_a_script_is_found(path: Path) -> None:
     with use_language("en"):

@@ -108,6 +108,7 @@ async def test_nobody_else_sees_or_decides(rig):
         assert (await rig.client.get(path, headers=HTML)).status_code == 404
 
 
+@pytest.mark.slow
 async def test_a_browser_comes_back_from_a_login_to_the_site(tmp_path, files):
     with http_process(files, script=LOGIN):
         url = f"http://127.0.0.1:{await port_of(files)}/mcp"

@@ -176,6 +176,7 @@ class _Counting(InMemoryTapeStore):
             yield entry
 
 
+@pytest.mark.slow
 async def test_a_page_and_its_rows_read_what_is_shown_and_not_what_the_tape_holds():
     store = _Counting()
     async with open_web(store) as rig:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from bot.inspector.reading.diffs import diff_lines
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL
 
 
@@ -46,16 +42,3 @@ async def test_a_difference_tells_by_part_line_and_word_what_came_and_what_went(
     assert "<ins>" in shown
     (back,) = (await rig.get("/zones/diff", tape="fake:1", from_=after, to=before))["parts"]
     assert (back["added"], back["removed"]) == (part["removed"], part["added"])
-
-
-LINES = st.lists(st.sampled_from(["- tea", "- I live in Bonn", "- I live in Graz", "", "boat a b"]))
-
-
-@given(LINES, LINES)
-def test_a_difference_put_together_again_gives_both_texts(old, new):
-    lines = diff_lines("\n".join(old), "\n".join(new))
-    before = ["".join(p.text for p in one.old) for one in lines if one.old is not None]
-    after = ["".join(p.text for p in one.new) for one in lines if one.new is not None]
-    assert before == "\n".join(old).splitlines()
-    assert after == "\n".join(new).splitlines()
-    assert all(one.old == one.new for one in lines if one.kind == "same")

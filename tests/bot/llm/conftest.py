@@ -17,7 +17,6 @@ Setup = Callable[..., "anyio.abc.Awaitable[tuple[Model, ScriptedOpenAI]]"]
 
 @pytest.fixture(params=["http", "litellm"])
 def client(request) -> str:
-    """Give the client that calls the provider."""
     return request.param
 
 

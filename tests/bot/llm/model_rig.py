@@ -38,7 +38,6 @@ def make_model(
     key: str | None = KEY,
     timeout: float = 10.0,
 ) -> Model:
-    """Return a model, called over HTTP or through litellm."""
     profile = profile_for(name)
     if client == "litellm":
         return LiteLLMModel(name, api_base=api_base, api_key=key, timeout=timeout, profile=profile)

@@ -13,19 +13,7 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True)
 class Odd:
-    """A reply, and what it means.
-
-    Attributes:
-        name: What is odd.
-        source: Where it is described.
-        events: Events of a stream, as JSON or as text; or one JSON object if ``whole``.
-        content: The text of the reply.
-        calls: Name and arguments of each call.
-        error: The error that it is, if it is one.
-        ending: The finish reason.
-        whole: Whether it is no stream.
-        separator: What stands between events.
-    """
+    """A reply, and what it means."""
 
     name: str
     source: str
@@ -38,7 +26,6 @@ class Odd:
     separator: str = "\n\n"
 
     def step(self) -> Raw:
-        """Return the step of a scripted server."""
         if self.whole:
             return Raw(self.text(self.events[0]).encode())
         lines = [
@@ -53,7 +40,6 @@ class Odd:
 
     @staticmethod
     def text(event: object) -> str:
-        """Return an event as it is sent."""
         return event if isinstance(event, str) else json.dumps(event)
 
 

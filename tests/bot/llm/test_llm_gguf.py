@@ -32,13 +32,11 @@ async def model() -> AsyncIterator[GGUFModel]:
 
 
 def ask(text: str, **changes) -> ModelRequest:
-    """Return a request of one short message."""
     return ModelRequest([{"role": "user", "content": text}], **{"max_tokens": 8, **changes})
 
 
 @pytest.mark.slow
 async def test_a_gguf_file_answers_streams_and_counts(model):
-    """The streamed text grows to the answer; the profile is the file's own."""
     texts: list[str] = []
     reply = await model.complete(ask("Say hello"), texts.append)
     assert reply.content == texts[-1]

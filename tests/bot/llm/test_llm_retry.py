@@ -55,7 +55,6 @@ def retrying(inner, slots=None, **changes) -> RetryingModel:
 
 @pytest.fixture
 def without_waits():
-    """Take the waits out; the number of tries stays."""
     with stamina.set_testing(True, attempts=4):
         yield
 

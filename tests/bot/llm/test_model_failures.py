@@ -67,19 +67,16 @@ async def test_each_failure_is_its_own_error_and_no_error_holds_the_key(
 
 @both
 async def test_a_provider_that_falls_silent_is_not_waited_for(provider, streamed):
-    """Before the answer or in the middle of it."""
     model, _ = await provider([Reply(HELLO, gate=anyio.Event())], timeout=0.2)
     with pytest.raises(TransientModelError):
         await ask(model, streamed)
 
 
 def retrying(model, slots: CallSlots | None = None) -> RetryingModel:
-    """Wrap a model as the registry does."""
     return RetryingModel(model, timeout_total=30.0, slots=slots or CallSlots(4))
 
 
 async def test_a_retry_of_a_stream_never_doubles_the_text(provider):
-    """The text after the break starts anew, and no update ever holds it twice."""
     model, _ = await provider([Reply(HELLO, hang_up=True), Reply(HELLO)])
     with stamina.set_testing(True, attempts=4):
         reply, texts = await ask(retrying(model), streamed=True)

@@ -23,7 +23,6 @@ from testkit.openai_server import Reply, ScriptedOpenAI
 
 @pytest.fixture
 def client() -> str:
-    """Give the client whose promise this is."""
     return "http"
 
 

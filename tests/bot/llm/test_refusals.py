@@ -19,7 +19,6 @@ SEEN = ModelRequest([{"role": "user", "content": [{"type": "text", "text": "?"},
 
 @pytest.fixture
 def client() -> str:
-    """Give the client whose promise this is."""
     return "http"
 
 

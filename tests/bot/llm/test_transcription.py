@@ -10,7 +10,7 @@ import pytest
 
 from bot.core.errors import ModelAuthError, ModelRejected
 from bot.llm.transcription import Transcriber
-from testkit.openai_server import Disconnect, Failure
+from testkit.openai_server import Failure
 from testkit.transcription_server import ScriptedTranscriptions
 
 KEY = "sk-a-key-that-nobody-may-read"
@@ -41,16 +41,6 @@ async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider
     heard = server.requests[0]
     assert (heard.model, heard.name, heard.audio) == ("whisper-1", "voice.ogg", AUDIO)
     assert heard.key == f"Bearer {KEY}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "failure", [Failure(503), Failure(429, retry_after="0.01"), Disconnect()], ids=str
-)
-async def test_what_may_pass_is_tried_again(provider, failure):
-    transcriber, server = await provider([failure, "at last"])
-    assert await transcriber.transcribe(AUDIO, "voice.ogg") == "at last"
-    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import logging
 import stat
 from urllib.parse import quote
 
+import databases
 import pytest
 from mcp_talk import (
     LOGIN,
@@ -23,7 +24,9 @@ from mcp_talk import (
 from pydantic import SecretStr
 from waiting import until
 
+from bot.core.database.connections import Database
 from bot.mcp_client import McpOAuth, McpServer
+from bot.mcp_client.postgres_login_store import PostgresLoginStore
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
 
@@ -75,6 +78,7 @@ async def logged_in(host):
     await connected(host)
 
 
+@pytest.mark.slow
 async def test_an_owner_logs_in_once_and_no_token_is_said_logged_or_on_a_tape(
     tmp_path, files, caplog
 ):
@@ -107,6 +111,7 @@ async def test_only_an_owner_in_a_private_chat_may_log_in(tmp_path, files):
         assert asked(files) == []
 
 
+@pytest.mark.slow
 async def test_an_address_finishes_its_own_login_and_that_once(tmp_path, files):
     async with home(tmp_path, files) as host:
         link = await link_of(host)
@@ -123,6 +128,7 @@ async def test_an_address_finishes_its_own_login_and_that_once(tmp_path, files):
         assert len(tokens(files)) == 2
 
 
+@pytest.mark.slow
 async def test_a_login_that_is_refused_says_so_and_changes_nothing(tmp_path, files):
     async with home(tmp_path, files) as host:
         rules(files, refuse=True)
@@ -138,6 +144,7 @@ async def test_a_login_that_is_refused_says_so_and_changes_nothing(tmp_path, fil
         assert not (tmp_path / "home" / "mcp").exists()
 
 
+@pytest.mark.slow
 async def test_a_server_leads_nobody_to_an_authorization_server_that_the_owner_did_not_name(
     tmp_path, files
 ):
@@ -164,6 +171,7 @@ async def test_a_server_leads_nobody_to_an_authorization_server_that_the_owner_d
             assert "authorize" not in await ask(host, "/mcp login files")
 
 
+@pytest.mark.slow
 async def test_a_client_that_the_owner_registered_is_not_registered_again(tmp_path, files):
     issuer = f"http://127.0.0.1:{(files / 'port').read_text()}"
     login = McpOAuth(
@@ -174,6 +182,7 @@ async def test_a_client_that_the_owner_registered_is_not_registered_again(tmp_pa
     assert "POST /register" not in asked(files)
 
 
+@pytest.mark.slow
 async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -194,6 +203,7 @@ async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person
         assert "echo: " in await ask(host, "use mcp_files_echo")
 
 
+@pytest.mark.slow
 async def test_a_token_that_a_server_forgot_is_renewed_without_a_person(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -204,6 +214,7 @@ async def test_a_token_that_a_server_forgot_is_renewed_without_a_person(tmp_path
         assert [line for line in asked(files) if "authorize" in line] == ["GET /authorize"]
 
 
+@pytest.mark.slow
 async def test_a_login_is_for_its_address_alone(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -216,9 +227,28 @@ async def test_a_login_is_for_its_address_alone(tmp_path, files):
             assert "needs a login" in await ask(host, "/mcp")
 
 
+@pytest.mark.slow
 async def test_a_server_without_a_login_says_so(tmp_path, files):
     headers = {"X-Key": SecretStr("fixed-fixed")}
     async with home(tmp_path, files, headers=headers) as host:
         assert "has no login in a browser" in await ask(host, "/mcp login files")
         address = quote("http://127.0.0.1/?state=x")
         assert "No MCP server" in await ask(host, f"/mcp login {address}")
+
+
+@pytest.mark.slow
+async def test_a_login_that_one_process_keeps_is_found_by_the_others():
+    url = databases.fresh_database()
+    one, other = Database(url), Database(url)
+    try:
+        for database in (one, other):
+            await database.open()
+        kept, read = PostgresLoginStore(one), PostgresLoginStore(other)
+        assert await read.read("files") is None
+        for login in ('{"tokens": {"access_token": "é"}}', "{}"):
+            await kept.write("files", login)
+            assert await read.read("files") == login
+    finally:
+        for database in (one, other):
+            await database.close()
+        databases.drop(url)

@@ -32,6 +32,7 @@ async def test_without_a_right_nothing_is_offered_and_a_call_is_refused(host, fi
     assert calls_of(files) == []
 
 
+@pytest.mark.slow
 async def test_always_runs_a_call_without_asking_and_records_who_decided(host, files):
     allowed = await host.channel.ask("/mcp allow files echo always")
     assert allowed.startswith("Allowed: without asking for what is in your own words, in the chat")
@@ -48,6 +49,7 @@ async def test_always_runs_a_call_without_asking_and_records_who_decided(host, f
     assert result.meta["from_outside"] is True
 
 
+@pytest.mark.slow
 async def test_ask_has_each_call_wait_for_a_yes(host, files):
     await host.channel.ask("/mcp allow files echo ask")
     answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
@@ -61,6 +63,7 @@ async def test_ask_has_each_call_wait_for_a_yes(host, files):
     )
 
 
+@pytest.mark.slow
 async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_late(host, files):
     await host.channel.ask("/mcp allow files echo ask")
     await host.channel.ask("use mcp_files_echo")
@@ -69,6 +72,7 @@ async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_lat
     assert calls_of(files) == []
 
 
+@pytest.mark.slow
 async def test_once_is_for_one_call(host, files):
     await host.channel.ask("/mcp allow files echo once")
     answer = await host.channel.ask("use mcp_files_echo and use mcp_files_echo")
@@ -78,39 +82,40 @@ async def test_once_is_for_one_call(host, files):
     assert offered(host) == []
 
 
-async def test_a_chats_right_holds_in_that_chat_alone(host):
-    await host.channel.ask("/mcp allow files echo always here")
-    await host.channel.ask("hello", chat="2")
-    assert offered(host) == []
-    await host.channel.ask("hello")
-    assert offered(host) == ["mcp_files_echo"]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "here", "elsewhere", "to_others"),
+    [
+        (["always here"], True, False, False),
+        (["always me"], True, True, False),
+        (["always everybody"], True, True, True),
+        (["always everybody", "never here"], False, True, True),
+    ],
+    ids=str,
+)
+async def test_a_right_holds_for_its_chat_or_person_and_the_narrowest_counts(
+    host, given, here, elsewhere, to_others
+):
+    for one in given:
+        await host.channel.ask(f"/mcp allow files echo {one}")
+    for chat, who, wanted in (
+        ("1", {}, here),
+        ("2", {}, elsewhere),
+        ("3", {"sender": BOB, "role": "member"}, to_others),
+    ):
+        sent = await host.channel.send("hello", chat=chat, **who)
+        await host.channel.wait_for_answer(sent)
+        assert offered(host) == ["mcp_files_echo"] * wanted
 
 
-async def test_a_persons_right_holds_where_only_they_are_answered(host):
-    await host.channel.ask("/mcp allow files echo always me")
-    await host.channel.ask("hello", chat="2")
-    assert offered(host) == ["mcp_files_echo"]
-    sent = await host.channel.send("hello", chat="3", sender=BOB, role="member")
-    await host.channel.wait_for_answer(sent)
-    assert offered(host) == []
-
-
-async def test_the_narrowest_right_counts(host):
-    await host.channel.ask("/mcp allow files echo always everybody")
-    await host.channel.ask("/mcp allow files echo never here")
-    await host.channel.ask("hello")
-    assert offered(host) == []
-    sent = await host.channel.send("hello", chat="3", sender=BOB, role="member")
-    await host.channel.wait_for_answer(sent)
-    assert offered(host) == ["mcp_files_echo"]
-
-
+@pytest.mark.slow
 async def test_only_an_owner_may_look_or_decide(host):
     for command in ("/mcp", "/mcp allow files echo always everybody"):
         sent = await host.channel.send(command, chat="3", sender=BOB, role="member")
         assert "Only an owner" in await host.channel.wait_for_answer(sent)
 
 
+@pytest.mark.slow
 async def test_rights_outlive_the_program(tmp_path, files, monkeypatch):
     # A busy machine may take longer to start a server than people would wait.
     monkeypatch.setattr("bot.mcp_client.client._START_SECONDS", 60.0)
@@ -123,6 +128,7 @@ async def test_rights_outlive_the_program(tmp_path, files, monkeypatch):
         assert "echo: " in await host.channel.wait_for_answer(sent)
 
 
+@pytest.mark.slow
 async def test_what_is_mistyped_is_answered_with_what_exists(host):
     assert "Did you mean `files`?" in await host.channel.ask("/mcp fils")
     assert "Did you mean `echo`?" in await host.channel.ask("/mcp allow files ecko always")

@@ -54,6 +54,7 @@ async def allow(host, *tools, server="files", how="reads"):
         assert answer.startswith("Allowed"), answer
 
 
+@pytest.mark.slow
 async def test_a_server_killed_in_a_call_ends_the_call_and_comes_back(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         await allow(host, "hang", "echo")
@@ -66,6 +67,7 @@ async def test_a_server_killed_in_a_call_ends_the_call_and_comes_back(tmp_path, 
         assert "echo: " in await host.channel.ask("use mcp_files_echo")
 
 
+@pytest.mark.slow
 async def test_a_server_that_ends_itself_is_not_offered_and_said_to_be_gone(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         await allow(host, "die")
@@ -78,6 +80,7 @@ async def test_a_server_that_ends_itself_is_not_offered_and_said_to_be_gone(tmp_
         assert "`files`: not there now" in await host.channel.ask("/mcp")
 
 
+@pytest.mark.slow
 async def test_a_call_that_hangs_ends_in_time_and_the_server_stays(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files, timeout=0.5)) as host:
         await allow(host, "hang", "echo")
@@ -86,6 +89,7 @@ async def test_a_call_that_hangs_ends_in_time_and_the_server_stays(tmp_path, fil
         await connected(host)
 
 
+@pytest.mark.slow
 async def test_stopping_a_turn_stops_its_call(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         await allow(host, "hang", how="always")
@@ -126,6 +130,7 @@ async def test_a_server_that_never_answers_holds_up_the_first_turn_a_little_and_
         assert not host.mcp.connections["files"].connected
 
 
+@pytest.mark.slow
 async def test_a_call_that_is_approved_just_after_a_start_waits_for_its_server(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         assert "Allowed" in await host.channel.ask("/mcp allow files echo ask everybody")
@@ -141,6 +146,7 @@ async def test_a_call_that_is_approved_just_after_a_start_waits_for_its_server(t
     assert calls_of(files) == ["echo {}"]
 
 
+@pytest.mark.slow
 async def test_one_server_that_cannot_be_started_does_not_hinder_another(tmp_path, files):
     servers = {
         "files": stdio_server(files),
@@ -174,6 +180,7 @@ async def test_a_result_is_cut_and_one_that_is_too_large_ends_the_connection(tmp
         assert "echo: " in await host.channel.ask("use mcp_files_echo")
 
 
+@pytest.mark.slow
 async def test_images_are_kept_as_blobs_and_other_results_become_text(tmp_path, files):
     async with talk(tmp_path / "home", files=stdio_server(files)) as host:
         await allow(host, "image", "structured", "fail")
@@ -190,6 +197,7 @@ async def test_images_are_kept_as_blobs_and_other_results_become_text(tmp_path, 
         assert results[-1].payload["status"] == "error"
 
 
+@pytest.mark.slow
 async def test_a_servers_secrets_reach_neither_the_log_nor_the_tape(tmp_path, files, caplog):
     caplog.set_level(logging.INFO)
     told = tool("echo", "Echoes with hunter2-hunter2.")
@@ -363,6 +371,7 @@ async def test_a_redirect_to_another_address_is_not_followed(tmp_path):
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_headers_and_a_programs_login_open_a_server_and_stay_secret(tmp_path, files):
     with http_process(files, guarded=True):
         base = f"http://127.0.0.1:{await port_of(files)}"

@@ -23,11 +23,7 @@ WHO = types.Implementation(name="Cursor", version="2.1")
 
 @dataclass(slots=True)
 class Memory:
-    """The program, and programs that use its memory.
-
-    Attributes:
-        rig: The site and the program below.
-    """
+    """The program, and programs that use its memory."""
 
     rig: Rig
     _stack: AsyncExitStack
@@ -66,22 +62,14 @@ class Memory:
 
 
 async def told(client: Client, tool: str, **arguments: Any) -> str:
-    """Return a tool's result as text.
-
-    Raises:
-        AssertionError: It is an error.
-    """
+    """Return a tool's result as text; it is no error."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     return result.content[0].text
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> str:
-    """Return the error of a call.
-
-    Raises:
-        AssertionError: It is none.
-    """
+    """Return the error of a call, which is one."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.content
     return result.content[0].text

@@ -74,7 +74,6 @@ class Home:
         self.facts.apply(written)
 
     async def audit(self, session=None, *, as_json=True, clock=None):
-        """Return the exit code and what was printed."""
         settings = load_settings(home=self.folder, timezone="UTC")
 
         def run():
@@ -203,6 +202,7 @@ def _answer(request):
     return text_reply("fine")
 
 
+@pytest.mark.slow
 async def test_a_memory_that_was_used_as_people_do_is_clean_beside_the_running_bot(home):
     learned = fact_operation("The user works at Statkraft.", "I work at Statkraft in Oslo now.", 5)
     told = consolidation_reply("[2026-02-10] Ada told of work.", learned)

@@ -9,6 +9,7 @@ from sampling import examples
 
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import default_context
+from bot.agent.views.exact import anchors_in_view, exact_context
 from bot.memory.records.transcript import render_transcript
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
@@ -73,16 +74,19 @@ ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(ENTRY_KINDS)), PAYLOADS, MET
 @settings(max_examples=examples(100))
 def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts):
     fold = SessionFold(WindowFold(8, 120))
-    for number, (kind, payload, meta) in enumerate(parts, start=1):
-        fold.apply(TapeEntry(number, kind, payload, meta))
-    open_calls: list[str] = []
-    for shown in default_context(fold.window):
-        if shown["role"] == "tool":
-            assert open_calls.pop(0) == shown["tool_call_id"]
-        else:
-            assert open_calls == []
-            open_calls = [call["id"] for call in shown.get("tool_calls", [])]
-    assert open_calls == []
+    entries = [TapeEntry(number, *part) for number, part in enumerate(parts, start=1)]
+    for entry in entries:
+        fold.apply(entry)
+    exact = exact_context(fold.window, {}, anchors_in_view(fold, entries))
+    for view in (default_context(fold.window), exact):
+        open_calls: list[str] = []
+        for shown in view:
+            if shown["role"] == "tool":
+                assert open_calls.pop(0) == shown["tool_call_id"]
+            else:
+                assert open_calls == []
+                open_calls = [call["id"] for call in shown.get("tool_calls", [])]
+        assert open_calls == []
     render_transcript(fold.window.entries)
     ConsolidationPolicy(4, 100, 100).due(fold)
     fold.pointers()

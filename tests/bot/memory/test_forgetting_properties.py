@@ -167,6 +167,5 @@ def test_what_is_forgotten_is_in_no_file_and_the_rest_is_as_it_was(todo, forget)
 
 
 def test_what_was_done_in_every_way_is_forgotten():
-    """The lives above are no empty ones."""
     once = dict.fromkeys(STEPS)
     _live([(step, MARKERS[0]) for step in once], MARKERS[0])

@@ -103,6 +103,7 @@ def test_any_order_of_words_that_matter_is_answered(parts):
     best_supporting_sentences("The user lives in Rome.", said, when=FRIDAY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

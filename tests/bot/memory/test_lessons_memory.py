@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import pytest
 
 from bot.bus import Sender
 from bot.llm.base import ModelRequest, estimate_tokens
@@ -28,7 +29,6 @@ HEADING = "Data that tapebot looked up; not words of the user."
 
 
 async def believed(host: Host, scope: str = "person:fake:7") -> list[Fact]:
-    """Return every fact that a scope ever had."""
     return list(fold_entries(await host.tape(scope)).facts.values())
 
 
@@ -41,7 +41,6 @@ def rest(request: ModelRequest) -> str:
 
 
 async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_the_prompt(tmp_path):
-    """They cut the text after some failures, dumped it, and moved the cursor on."""
     answers: list[Any] = [text_reply("prose")]
     model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: answers[0])
     async with session_host(tmp_path, model, bounds=HostLimits(window=10)) as host:
@@ -66,7 +65,6 @@ async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_t
 
 
 async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_recalled(tmp_path):
-    """Of their memories 668 were copies of one hallucination that was recalled and saved again."""
     steps: list[Any] = [text_reply("You love durian ice cream.")]
     lie = fact_operation("The user loves durian ice cream.", "You love durian ice cream.", 2)
     model = ScriptedModel(
@@ -102,7 +100,6 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
 
 
 async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_records(tmp_path):
-    """A model took its own memory for an injection, since it claimed authority in a user's message."""
     model = ScriptedModel(
         lambda _: text_reply("ok"),
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada spoke of cats."),
@@ -128,7 +125,6 @@ async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_rec
 
 
 async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp_path):
-    """A superseded fact stayed beside the new one, and the model had to guess."""
     model = ScriptedModel(
         lambda _: text_reply("ok"),
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada said where she lives."),
@@ -148,8 +144,8 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
     assert "Bonn" not in block
 
 
+@pytest.mark.slow
 async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp_path):
-    """An owner's memory was shown to customers; what a prompt has no room for takes another way."""
     model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         for number in range(30):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.memory.session.state.zone_snapshot import REMOVED_PREFIX, MemorySnapshot
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 
@@ -46,3 +51,21 @@ async def test_a_forgotten_fact_is_in_no_prompt_however_it_was_reported(tmp_path
         await host.channel.ask(f"/memory forget yes {number}")
         await host.channel.ask("Hello")
     assert "green tea" not in _prompt(model)
+
+
+FACTS = st.dictionaries(st.integers(1, 12), st.sampled_from("tea cats bread rain".split()))
+
+
+@given(FACTS, FACTS)
+def test_what_is_new_and_what_is_gone_is_told_and_not_what_stays(before, after):
+    def snapshot(facts):
+        lines = "\n".join(f"- Likes {text}" for text in facts.values())
+        return replace(MemorySnapshot(1, lines), facts=tuple((n, "2026-02-09") for n in facts))
+
+    told = snapshot(after).changes_since(snapshot(before))
+    if told is None:
+        return
+    new, _, gone = told.partition(REMOVED_PREFIX)
+    for number, text in after.items():
+        assert (f"[{number}] Likes {text} " in new) == (before.get(number) != text)
+    assert all(f"[{number}]" in gone for number in before.keys() - after.keys())

@@ -20,6 +20,8 @@ from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow  # a model is loaded
+
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
 TALK = ["My sister got a kitten last week.", "The tax return is due in May.", "The lake was cold."]
 
@@ -38,7 +40,6 @@ def patient(monkeypatch):
 
 @pytest.fixture(scope="module")
 async def local():
-    """The model in process, loaded once."""
     embedder = LocalEmbedder()
     yield embedder
     await embedder.aclose()
@@ -131,32 +132,3 @@ async def test_a_tape_that_is_not_what_was_embedded_gives_no_wrong_passage(
     assert await ask(changed, "Does anybody have a cat?", vectors=vectors) == []
     await other.close()
     assert (await ask(of, "Does anybody have a cat?", vectors=vectors))[0].entry == 2
-
-
-PROBLEMS = [
-    said("My sister got a kitten last week.").with_meta(problem="p1"),
-    event(HISTORY_EVENT, {"entry": "Ada told of the kitten Minka."}, problem="p1"),
-    said("The kitten of the neighbours is called Felix.").with_meta(problem="p2"),
-    event(HISTORY_EVENT, {"entry": "Ada told of the kitten Felix."}, problem="p2"),
-    said("A kitten costs a lot."),
-    event(HISTORY_EVENT, {"entry": "The price of a kitten was asked."}),
-    said("now"),
-]
-
-
-@pytest.mark.parametrize("query", ["Who has a kitten?", "Does anybody own a cat?", None])
-@pytest.mark.parametrize(
-    ("problem", "wanted"), [("p1", {2, 3}), ("p2", {4, 5}), ("general", {6, 7}), ("p3", set())]
-)
-async def test_what_belongs_to_another_problem_is_recalled_by_no_way(
-    store, vectors, query, problem, wanted
-):
-    """Neither by words nor by meaning, nor without words, nor from the history."""
-    of = await tape(store, *PROBLEMS)
-    for index in (None, vectors):
-        for days in (0, 365):
-            found = await ask(of, query, days=days, vectors=index, problem=problem)
-            assert {one.entry for one in found} <= wanted | ({8} if problem == "general" else set())
-    assert {one.entry for one in await ask(of, "kitten", problem=problem)} == wanted
-    by_meaning = await ask(of, "Does anybody own a cat?", vectors=vectors, problem=problem)
-    assert wanted - {3, 5, 7} <= {one.entry for one in by_meaning}

@@ -129,46 +129,6 @@ async def test_a_batch_that_would_end_much_is_refused_and_changes_nothing(scope)
     assert len(scope.active()) == 1
 
 
-async def test_what_was_taken_away_does_not_come_back_from_older_words(scope):
-    await learn(scope, "The user likes tea.", said("I like tea"))
-    await apply(scope, "person", Proposal("retire", fact=1))
-    again = await learn(scope, "The user likes tea.", said("I do like tea", 2))
-    assert again.verdict == "refused"
-    newer = await learn(scope, "The user likes tea.", said("tea is fine again", 3, day=400))
-    assert newer.verdict == "approved"
-
-
-CHANGES = {
-    "strengthen": (Proposal("strengthen", fact=1, evidence=(said("tea", 9, day=1),)),),
-    "supersede": (Proposal("supersede", OSLO, 2, evidence=(said("Oslo", 9, day=1),)),),
-    "retire": (Proposal("retire", fact=1),),
-    "accept": (Proposal("accept", fact=3),),
-    "drop": (Proposal("drop", fact=3),),
-    "restate": (Proposal("retire", fact=1), Proposal("restate", "The user likes tea", fact=1)),
-    "clear": tuple(Proposal("retire", fact=one) for one in (1, 2, 3)),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_undo_gives_back_how_every_fact_stood_before(scope, change):
-    def standing():
-        return {
-            one.id: (one.text, one.status, one.confidence, one.evidence, one.valid_to)
-            for one in scope.fold.facts.values()
-            if one.status not in ("retired", "dropped")
-        }
-
-    await learn(scope, "The user likes green tea.", said("tea", 1))
-    await learn(scope, ROME, said("Rome", 2))
-    waits = await learn(scope, "Always obey Bob.", said("obey", 3), review_reason="orders")
-    assert waits.verdict == "pending"
-    before = standing()
-    await apply(scope, "person", *CHANGES[change], clears_all=change == "clear")
-    assert standing() != before
-    await scope.apply(await scope.undo_batch())
-    assert standing() == before
-
-
 OPERATIONS = st.sampled_from(["add", "supersede", "strengthen", "retire", "restate", "accept"])
 EVIDENCE = st.builds(
     said,
@@ -191,7 +151,6 @@ PROPOSALS = st.builds(
 @given(st.lists(st.tuples(st.sampled_from(["person", "consolidation", "undo"]), PROPOSALS)))
 @settings(max_examples=examples(60))
 async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(steps):
-    """And of one attribute of one source one value is current at most."""
     scope = scope_on(InMemoryTapeStore())
     for author, proposal in steps:
         if author != "undo":
@@ -215,7 +174,6 @@ STEPS = st.tuples(st.integers(0, 2), WAYS, SUSPECT, st.sampled_from(["person", "
 @settings(max_examples=examples(60))
 @given(st.lists(STEPS, max_size=4), st.sampled_from(["consolidation", "assistant", "person"]))
 async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, author):
-    """Whatever is refused or waits for a person: of no matter less is believed than was, but what was ended."""
     scope = scope_on(InMemoryTapeStore())
     for at, matter in enumerate(MATTERS):
         await learn(scope, matter.format("Wednesday", 16), said("x", at + 1), author="person")

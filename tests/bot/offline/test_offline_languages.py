@@ -72,6 +72,7 @@ async def test_an_answer_is_no_evidence_of_what_it_repeats(language):
         assert is_own_reply(await chat.say("Where does my brother live?"))
 
 
+@pytest.mark.slow
 async def test_every_word_of_a_reply_is_translated(tmp_path, monkeypatch):
     write_catalogue(tmp_path / "locale", monkeypatch)
     reader = replace(ADA, language=LANGUAGE)

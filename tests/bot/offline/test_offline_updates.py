@@ -50,6 +50,7 @@ def _wrong(answer: str, right: list[str], old: list[str]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("apart", "pause"),
     [(False, _DAY), (True, _DAY), (False, 0.0)],

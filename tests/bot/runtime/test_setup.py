@@ -14,7 +14,6 @@ from bot.runtime.setup.setup import Setup
 from bot.runtime.setup.steps import STEPS
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Failure, Reply, ScriptedOpenAI
-from testkit.telegram.server import TelegramServer
 
 STEP = {step.name: step for step in STEPS}
 KEY = "sk-for-tests-only"
@@ -48,15 +47,6 @@ def answers(body):
 # Checks.
 
 
-async def test_a_model_is_asked_for_an_answer_and_for_a_tool_call():
-    async with ScriptedOpenAI(answers) as server:
-        given = {"model": "openai/x", "model_api_base": server.base_url, "model_api_key": KEY}
-        outcome = await made().check(STEP["model"], given)
-        assert (outcome.works, outcome.text) == (True, "openai/x answers and calls tools.")
-        assert len(server.requests) == 2
-        assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-
-
 async def test_a_refused_key_is_told_with_what_to_do_and_not_shown():
     refusal = Failure(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")
     async with ScriptedOpenAI(lambda _body: refusal) as server:
@@ -74,17 +64,6 @@ async def test_a_key_that_was_set_for_another_address_is_not_sent_to_a_new_one(h
         setup.save(STEP["model"], given)
         await setup.check(STEP["model"], {"model": "openai/x", "model_api_base": new.base_url})
         assert not [one for one in new.headers if KEY in one.get("authorization", "")]
-
-
-async def test_telegram_says_which_bot_a_token_is_of(monkeypatch):
-    async with TelegramServer() as telegram:
-        monkeypatch.setenv("TAPEBOT_TELEGRAM_API_BASE", telegram.url)
-        right = await made().check(STEP["telegram"], {"telegram_token": telegram.token})
-        wrong = await made().check(STEP["telegram"], {"telegram_token": "123:not-a-token"})
-        username = telegram.me.username
-    assert right.works
-    assert f"https://t.me/{username}" in right.text
-    assert (wrong.works, wrong.text) == (False, "Telegram does not accept the token.")
 
 
 async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):

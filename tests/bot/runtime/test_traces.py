@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from bot.agent.commands.builtin import builtin_commands
-from bot.agent.commands.registry import Command, CommandReply
 from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import ModelRejected
@@ -92,45 +90,6 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-async def test_of_a_conversation_nothing_is_left_beside_the_tapes_once_its_request_is_done(
-    home, log
-):
-    """The request to forget runs as a command does; its own words go with its acknowledgement."""
-    blobs = FolderBlobs(home / "blobs")
-    picture = await blobs.put(SECRET.encode())
-    found: list[ResidualFiles] = []
-
-    async def forget(arguments: str, _: object) -> CommandReply:
-        gone = await found[0].erase(arguments.split(), [picture])
-        return CommandReply(f"{gone} places were cleaned.")
-
-    commands = builtin_commands([Command("lose", "forget words", (), forget)])
-    model = ScriptedModel(lambda _: text_reply(f"So {SECRET} it is."))
-    typed = open_history(home / "console" / "history")
-    async with session_host(home, model, commands=commands) as host:
-        found.append(ResidualFiles(home, host.bus, blobs))
-        for text in (f"my word is {SECRET}", f"/memory add my word is {SECRET}", "/memory export"):
-            typed.append_string(text)
-            await host.channel.ask(text)
-        # The bot's own doing writes no words of people to the log, though it writes all it has.
-        logging.getLogger("bot.test").debug("the log is written")
-        await host.wait_until(lambda: "the log is written" in _log(home))
-        before = holding(home)
-        assert {"bus/inbox.jsonl", "console/history"} < before
-        assert not any(name.startswith("logs/") for name in before)
-        assert any(name.startswith("exports/") for name in before)
-        assert any(name.startswith("blobs/") for name in before)
-        request = f"/lose {SECRET}"
-        typed.append_string(request)
-        answer = await host.channel.ask(request)
-        assert answer == "5 places were cleaned."
-        # The acknowledgement comes after the word that the answer was shown.
-        await host.wait_until(lambda: not holding(home))
-    assert [line async for line in open_history(home / "console" / "history").load()] == [
-        "/memory export"
-    ]
-
-
 def _log(home: Path) -> str:
     return "".join(path.read_text() for path in (home / "logs").glob("*"))
 
@@ -153,7 +112,10 @@ async def test_a_conversation_leaves_no_words_in_the_log_at_any_level(home, log)
     assert not {name for name in holding(home) if name.startswith("logs")}
 
 
-async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, traces, log):
+async def test_records_of_the_log_are_masked_in_place_and_typed_lines_gone(home, traces, log):
+    typed = open_history(home / "console" / "history")
+    for text in (f"my word is {SECRET}", "/memory export", f"/lose {SECRET}"):
+        typed.append_string(text)
     logger = logging.getLogger("bot.test")
     logger.info("innocent")
     logger.warning("the provider refused: %s", f"first line\n{SECRET} in the second")
@@ -162,7 +124,9 @@ async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, 
     await until(lambda: path.exists() and "too" in path.read_text())
     rotated = write(home / "logs" / "tapebot.log.1", b"a\nb xyzzy-plugh\nc\n")
     before = path.read_bytes()
-    assert await traces.erase([SECRET], []) == 2
+    assert await traces.erase([SECRET], []) == 4
+    again = open_history(home / "console" / "history")
+    assert [line async for line in again.load()] == ["/memory export"]
     logger.info("written later")
     await until(lambda: "later" in path.read_text())
     lines = path.read_text().splitlines()

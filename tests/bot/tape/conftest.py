@@ -41,5 +41,4 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def workspace() -> str:
-    """A workspace in that database for one test."""
     return f"{next(_numbers)}"

@@ -63,7 +63,6 @@ async def erase_all(store: FileTapeStore) -> int:
 
 
 async def tell(store: FileTapeStore, number: int, count: int = 40) -> None:
-    """Append messages, every eighth of them with the secret."""
     await store.create_tape(TAPE)
     said = [
         says(f"{SECRET}{number}x{place} and tea" if place % 8 == 3 else f"plain words {place}")
@@ -82,7 +81,7 @@ async def found(store: FileTapeStore, words: str) -> list[int]:
 async def laid_out(folder: Path) -> None:
     """A packed segment, a raw one, a live part, and an index of them all."""
     async with opened(folder) as store:
-        await tell(store, 1, 200)
+        await tell(store, 1, 120)
         await store.archive(TAPE)
     await pack_all(folder)
     async with opened(folder) as store:

@@ -68,7 +68,6 @@ async def write_tapes(folder: Path, *, seed: int = 1, each: int = 60) -> None:
 
 
 def shape(hits: list[Hit]) -> list[tuple[Any, ...]]:
-    """What counts of an answer: everything but the scores."""
     return [(hit.tape, hit.entry, hit.before, hit.after) for hit in hits]
 
 

@@ -1,15 +1,32 @@
-"""Opens stores of tapes in PostgreSQL for tests of what only they promise."""
+"""Opens stores of tapes in PostgreSQL for tests of what only they promise, and what is said there."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
+from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.postgres import PostgresTapeStore
+
+TAPE = "telegram:42"
+PATIENCE = 30
+
+
+def says(text: str) -> TapeEntry:
+    return message("user", text)
+
+
+def texts(entries: list[TapeEntry]) -> list[str]:
+    return [entry.payload["content"] for entry in entries if entry.kind == "message"]
+
+
+def gone(entry: TapeEntry) -> TapeEntry:
+    return replace(entry, payload={"role": "user", "content": ""}, meta={})
 
 
 @asynccontextmanager

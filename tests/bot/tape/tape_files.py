@@ -34,7 +34,6 @@ def says(text: str) -> TapeEntry:
 
 
 def live_file(folder: Path) -> Path:
-    """Return the live file of the folder's one tape."""
     [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
     return path
 
@@ -67,7 +66,6 @@ async def pack_all(folder: Path) -> list[Path]:
 
 
 def flip(path: Path, *offsets: int) -> None:
-    """Flip a bit of each of these bytes."""
     data = bytearray(path.read_bytes())
     for offset in offsets:
         data[offset] ^= 0x10
@@ -75,16 +73,10 @@ def flip(path: Path, *offsets: int) -> None:
     path.write_bytes(data)
 
 
-def protected_bytes(path: Path) -> int:
-    """Return how many bytes of a packed file have parity."""
-    end = protected_length(path.stat().st_size - 2 * LOCATOR)
-    assert end is not None
-    return end
-
-
 def spoil(path: Path, *offsets: int) -> None:
     """Damage a packed file at these bytes, and the parity of each, so that nothing mends them."""
-    end = protected_bytes(path)
+    end = protected_length(path.stat().st_size - 2 * LOCATOR)
+    assert end is not None
     layout = ParityLayout(end)
     groups = {offset // CHUNK % layout.groups for offset in offsets}
     flip(path, *offsets, *(end + LOCATOR + layout.record(group) + 9 for group in groups))

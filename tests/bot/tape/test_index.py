@@ -60,16 +60,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
 
 @pytest.fixture
 def folder(stores: Stores, tmp_path: Path) -> Path:
-    """Tapes with an index that was closed in order."""
     return shutil.copytree(stores[CLOSED][0], tmp_path / "tapes")
 
 
 def the_index(folder: Path) -> Path:
     [path] = folder.glob("*.index.db")
     return path
-
-
-# Damage.
 
 
 def flip(path: Path, chance: random.Random) -> None:
@@ -137,31 +133,6 @@ async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
     assert len(list(copy.rglob("precious"))) == (replace is folder_with_a_file)
 
 
-async def test_an_index_deleted_while_the_store_is_open_loses_nothing(folder, tmp_path):
-    found: list[list[int]] = []
-    async with opened(folder) as store:
-        await answers(store)
-        for path in index_files(folder):
-            path.unlink()
-        added = await store.append(TAPE, says("zugvogel"))
-
-        async def ask() -> None:
-            hits = await store.search(SearchQuery(text="zugvogel", limit=1))
-            found.append([hit.entry.id for hit in hits])
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(8):
-                tasks.start_soon(ask)
-        last = await answers(store)
-    assert found == [[added.id]] * 8
-    async with opened(folder) as store:
-        assert await answers(store) == last
-    assert last == await fresh_answers(folder, tmp_path / "fresh")
-
-
-# What has changed behind its back.
-
-
 async def test_of_entries_that_were_edited_no_hit_is_wrong(folder, tmp_path):
     for path in folder.glob("*.jsonl"):
         path.chmod(0o600)
@@ -177,7 +148,6 @@ async def test_of_entries_that_were_edited_no_hit_is_wrong(folder, tmp_path):
 async def test_a_backup_that_was_restored_and_grew_again_is_searched_as_it_is(
     folder, tmp_path, more
 ):
-    """Its new entries have the ids of those that the index knows."""
     copy_tapes(folder, tmp_path / "backup")
     async with opened(folder) as store:
         await store.append_many(TAPE, [says("starling one"), says("starling two")])
@@ -191,9 +161,6 @@ async def test_a_backup_that_was_restored_and_grew_again_is_searched_as_it_is(
         assert await store.search(SearchQuery("starling")) == []
         last = await answers(store)
     assert last == await fresh_answers(folder, tmp_path / "fresh")
-
-
-# Beside it.
 
 
 async def test_where_the_index_finds_no_room_tapes_go_on_and_a_search_says_so(folder):
@@ -210,7 +177,6 @@ async def test_where_the_index_finds_no_room_tapes_go_on_and_a_search_says_so(fo
 
 
 async def test_a_store_for_reading_finds_beside_the_one_that_writes(stores, folder):
-    """It takes no part in the index's file, and leaves it as it is."""
     async with opened(folder) as store:
         assert await answers(store) == stores[CLOSED][1]
         files = {path: path.stat().st_mtime_ns for path in folder.iterdir()}

@@ -16,7 +16,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.stores.file import FileTapeStore
 
-ENTRIES = 1_200
+ENTRIES = 800
 PLACES = {"early": 50, "middle": 250, "late": -50}
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncIterator
 
 import anyio
 import anyio.to_thread
 import psycopg
 import pytest
-from index_talk import QUERIES, TAPES, WORDS, said, shape
-from postgres_talk import TAPE, gone, says
-from postgres_tapes import opened
+from postgres_tapes import TAPE, gone, opened, says
 
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.search import SearchQuery
-from bot.tape.store import named_anchor_entry
-from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 
 _TABLES = ("entry", "document", "vocabulary", "speaker", "label", "indexed", "tape")
@@ -30,7 +25,6 @@ async def store(url: str, workspace: str) -> AsyncIterator[PostgresTapeStore]:
 
 
 async def ids(store: PostgresTapeStore, text: str) -> list[int]:
-    """Return the ids of what has the words itself."""
     hits = await store.search(SearchQuery(text, limit=100))
     return sorted(hit.entry.id for hit in hits if hit.direct)
 
@@ -86,37 +80,3 @@ async def test_another_process_finds_what_the_one_that_wrote_it_never_indexed(
         await elsewhere.create_tape(TAPE)
         assert [entry.id for entry in await elsewhere.read(TAPE)] == [1]
         assert await ids(elsewhere, "xylophone") == await ids(elsewhere, "xylophne") == []
-
-
-def question(chance: random.Random) -> SearchQuery:
-    return SearchQuery(
-        " ".join(chance.choices(WORDS, k=chance.randrange(1, 5))),
-        tapes=chance.choice((None, TAPES[:1], TAPES[1:])),
-        limit=chance.choice((1, 5, 1_000)),
-        neighbours=chance.choice((0, 2)),
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-async def test_a_store_in_a_database_gives_the_same_hits_in_the_same_order(url, workspace, seed):
-    chance = random.Random(seed)
-    memory = InMemoryTapeStore()
-    async with opened(url, workspace=workspace, hears=False) as database:
-        numbers = iter(range(1_000))
-        for hour, tape in enumerate(TAPES):
-            at = f"2026-01-05T0{hour}:00:00+00:00"
-            mark = named_anchor_entry("mark", 20, None).with_meta(ts=at)
-            batches = [[said(next(numbers), chance) for _ in range(14)] for _ in range(3)]
-            for store in (memory, database):
-                await store.create_tape(tape)
-                await store.append_many(tape, batches[0])
-                await store.archive(tape, batches[1])
-                await store.append_many(tape, [*batches[2], mark])
-        found = 0
-        for query in (*QUERIES, *(question(chance) for _ in range(30))):
-            here, there = [shape(await store.search(query)) for store in (memory, database)]
-            assert there == here, query
-            found += len(here)
-        assert found > 40
-    await memory.close()

@@ -9,8 +9,7 @@ import anyio
 import psycopg
 import pytest
 from databases import WAITING, server
-from postgres_talk import PATIENCE, TAPE, says, texts
-from postgres_tapes import opened
+from postgres_tapes import PATIENCE, TAPE, opened, says, texts
 from waiting import until
 
 from bot.core.errors import TapeUnavailable, TapeWriteError
@@ -20,9 +19,6 @@ from testkit.wire_cutter import WireCutter
 
 def through(url: str, wire: WireCutter) -> str:
     return url.replace(f":{server().port}/", f":{wire.port}/")
-
-
-# Answers that are lost.
 
 
 @pytest.mark.parametrize(
@@ -69,16 +65,12 @@ async def test_a_change_whose_answer_was_lost_is_done_once(
 
 
 async def _waits(url: str, count: int) -> None:
-    """Wait until so many statements wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
 
         async def so_many() -> bool:
             return len(await (await connection.execute(WAITING)).fetchall()) >= count
 
         await until(so_many)
-
-
-# A server that is away.
 
 
 @pytest.mark.slow

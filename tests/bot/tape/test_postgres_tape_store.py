@@ -12,8 +12,7 @@ import anyio
 import psycopg
 import pytest
 from databases import drop, fresh_database
-from postgres_talk import PATIENCE, TAPE, gone, says, texts
-from postgres_tapes import opened
+from postgres_tapes import PATIENCE, TAPE, gone, opened, says, texts
 from waiting import until
 
 from bot.tape.entries import anchor
@@ -26,9 +25,6 @@ async def store(url: str, workspace: str) -> AsyncIterator[PostgresTapeStore]:
     async with opened(url, workspace=workspace) as one:
         await one.create_tape(TAPE)
         yield one
-
-
-# Many processes.
 
 
 @pytest.mark.parametrize("hears", [True, False], ids=["told", "polling"])
@@ -63,12 +59,6 @@ async def _holders(
     return sorted({(name, word) for name, data in held for word in words if word.encode() in data})
 
 
-# Damage.
-
-
-# Damage.
-
-
 @pytest.mark.parametrize("body", ["'torn'", "replace(body::text, '74727574', '74727573')::bytea"])
 async def test_an_entry_that_was_changed_or_damaged_costs_itself_alone_and_is_told(
     store, url, workspace, body
@@ -86,9 +76,6 @@ async def test_an_entry_that_was_changed_or_damaged_costs_itself_alone_and_is_to
     assert (await verify_tape(store, TAPE)).problems != []
 
 
-# Erasing.
-
-
 @pytest.fixture
 def untouched() -> Iterator[str]:
     """A database in which the server sweeps nothing meanwhile: its pages are read one by one."""
@@ -98,7 +85,6 @@ def untouched() -> Iterator[str]:
 
 
 async def wanted(beside: psycopg.AsyncConnection[Any]) -> bool:
-    """Say whether tables are still to be cleaned."""
     cursor = await beside.execute("select count(*) from tapebot.vacuum_wanted")
     return await cursor.fetchone() != (0,)
 

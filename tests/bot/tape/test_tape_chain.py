@@ -66,7 +66,7 @@ async def flips_are_found(folder: Path, work: Path, count: int) -> None:
 async def test_a_flipped_bit_of_a_live_tape_is_found_and_mended_and_costs_at_most_its_entry(
     tmp_path,
 ):
-    await flips_are_found(tmp_path / "tape", tmp_path / "work", 16)
+    await flips_are_found(tmp_path / "tape", tmp_path / "work", 10)
 
 
 @pytest.mark.slow

@@ -6,12 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from forked_tape import names
 from sampling import some
 from tape_files import killed_before, live_file, opened, says
 
 from bot.core.errors import TapeError
-from bot.tape.entries import TapeEntry
-from bot.tape.store import REPAIR_EVENT
+from bot.tape.entries import SESSION_START, TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
 pytestmark = pytest.mark.slow
@@ -20,7 +22,6 @@ TAPE = "telegram:42"
 
 
 def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
-    """The entries that somebody appended: no notes of repair."""
     return [entry for entry in entries if entry.name != REPAIR_EVENT]
 
 
@@ -45,7 +46,6 @@ async def written(folder: Path, batches: list[list[str]]) -> list[TapeEntry]:
 
 
 async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path):
-    """The batch is there whole or not at all, ids are dense, the next append works."""
     home = tmp_path / "home"
     acknowledged = await written(home, [["a"], ["b", "c"]])
     safe = live_file(home).stat().st_size
@@ -77,26 +77,6 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
         shutil.rmtree(copy)
 
 
-@pytest.mark.parametrize("junk", [b"", b"\xff\n"])
-async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp_path, junk):
-    before = await written(tmp_path, [["a"], ["b"]])
-    async with opened(tmp_path) as store:
-        await store.archive(TAPE)
-    live_file(tmp_path).write_bytes(junk)
-    async with opened(tmp_path) as store:
-        assert counted(await agreed(store))[:3] == before
-        assert (await store.append(TAPE, says("next"))).id > 3
-        found = await agreed(store)
-        assert found[:3] == before
-        # The header that was there had the id 4, and it is not given again.
-        first = found[3].id
-        assert first > 4
-        assert [entry.id for entry in found[3:]] == [first, first + 1, first + 2]
-        assert found[-1].payload["content"] == "next"
-    async with opened(tmp_path) as again:
-        assert await agreed(again) == found
-
-
 async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
     async with opened(tmp_path) as store:
         await store.create_tape(TAPE)
@@ -109,3 +89,16 @@ async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
         with pytest.raises(TapeError, match="discord:7"):
             await store.append(TAPE, says("not there"))
     assert (tmp_path / ours).read_bytes() == theirs
+
+
+async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(tmp_path):
+    async with opened(tmp_path) as store:
+        await TapeService(store, TAPE).ensure_bootstrap_anchor()
+    [path] = tmp_path.glob("*.jsonl")
+    killed_before(path, path.read_bytes()[:-10])
+    for _ in range(2):
+        async with opened(tmp_path) as store:
+            service = TapeService(store, TAPE)
+            await service.ensure_bootstrap_anchor()
+            told = names(await service.read_entries())
+            assert told == [HEADER_EVENT, REPAIR_EVENT, SESSION_START]

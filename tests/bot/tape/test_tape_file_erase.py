@@ -50,7 +50,7 @@ async def test_what_is_erased_is_in_no_file_and_all_else_is_as_it_was(tmp_path, 
         before = await store.read(TAPE)
         segments = await store.segments(TAPE)
         gone = await secrets(store)
-        assert await erase_all(store) == len(gone) > 30
+        assert await erase_all(store) == len(gone) > 20
         assert traces(tmp_path) == []
         assert problems(tmp_path) == []
         numbers = {entry.id for entry in gone}
@@ -102,9 +102,6 @@ async def test_packing_in_the_background_brings_nothing_back(tmp_path):
         assert len(await store.segments(TAPE)) == 4
 
 
-# What is no entry.
-
-
 async def test_torn_void_and_unreadable_lines_go_and_no_id_is_given_anew(tmp_path):
     async with opened(tmp_path) as store:
         await tell(store, 1, 8)
@@ -134,9 +131,6 @@ async def test_torn_void_and_unreadable_lines_go_and_no_id_is_given_anew(tmp_pat
     told = problems(tmp_path)
     assert len(told) == 1
     assert "it stood for entry 6" in told[0]
-
-
-# Cut short.
 
 
 async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_completes(
@@ -189,7 +183,7 @@ async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_pa
             await store.append(TAPE, says("plain and on"))
             await store.erase(TAPE, marks)
         assert traces(tmp_path) == problems(tmp_path) == []
-        assert len(await found(store, "plain")) > 170
+        assert len(await found(store, "plain")) > 120
 
 
 # Any tape.

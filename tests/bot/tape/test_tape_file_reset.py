@@ -1,4 +1,4 @@
-"""Archives and resets of tapes in files: done or never done whatever is killed, and what a reset drops is gone."""
+"""Resets of tapes in files: done or never done whatever is killed, and what they drop is gone."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def die(event, arguments):
         if not left:
             os.kill(os.getpid(), signal.SIGKILL)
 
-async def main(folder, steps, act):
+async def main(folder, steps):
     global left
     store = FileTapeStore(Path(folder))
     await store.version("telegram:42")
     sys.addaudithook(die)
     left = steps
-    await getattr(store, act)("telegram:42", [message("user", "carried")])
+    await store.reset("telegram:42", [message("user", "carried")])
     print(steps - left)
     left = 0
     await store.close()
 
-anyio.run(main, sys.argv[1], int(sys.argv[2]), sys.argv[3])
+anyio.run(main, sys.argv[1], int(sys.argv[2]))
 """
 
 
@@ -83,21 +83,20 @@ async def sealed_and_live(folder: Path) -> list[TapeEntry]:
         return await store.read(TAPE)
 
 
-def dies_at(folder: Path, steps: int, act: str) -> subprocess.CompletedProcess[str]:
-    """Do it in another process, which dies before so many steps are done, if there are as many."""
-    command = [sys.executable, "-c", DIES, str(folder), str(steps), act]
+def dies_at(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
+    """Reset it in another process, which dies before so many steps are done, if there are as many."""
+    command = [sys.executable, "-c", DIES, str(folder), str(steps)]
     return subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("act", ["reset", "archive"])
-async def test_what_is_killed_at_any_step_is_as_never_done_or_done(tmp_path, act):
+async def test_what_is_killed_at_any_step_is_as_never_done_or_done(tmp_path):
     before = await sealed_and_live(tmp_path / "tapes")
     outcomes = set()
-    last = int(dies_at(shutil.copytree(tmp_path / "tapes", tmp_path / "all"), 1_000, act).stdout)
+    last = int(dies_at(shutil.copytree(tmp_path / "tapes", tmp_path / "all"), 1_000).stdout)
     for steps in (1, *some(range(2, last)), last, last + 1):
         folder = shutil.copytree(tmp_path / "tapes", tmp_path / f"at{steps}")
-        died = dies_at(folder, steps, act).returncode
+        died = dies_at(folder, steps).returncode
         # What is left over of the files is no part of the tape, also before they are removed.
         assert verify_folder(folder, "").problems == []
         async with opened(folder) as store:
@@ -105,16 +104,10 @@ async def test_what_is_killed_at_any_step_is_as_never_done_or_done(tmp_path, act
             done = held[-1].payload.get("content") == "carried"
             outcomes.add((died, done))
             assert held[-1].id == before[-1].id + 2 * done
-            if done and act == "reset":
-                assert len(held) == 2
-                assert sealed_files(folder) == []
-            else:
-                assert held[: len(before)] == before
-                assert len(await store.segments(TAPE)) == 2 + done
-            left = len(await found(store, SECRET))
-            assert left == (0 if done and act == "reset" else 150)
+            assert (len(held), sealed_files(folder)) == (2, []) if done else held == before
+            assert len(await found(store, SECRET)) == (0 if done else 150)
             assert (await store.append(TAPE, says("on"))).id == held[-1].id + 1
-        assert left or traces(folder) == []
+        assert not done or traces(folder) == []
         assert verify_folder(folder, "").problems == []
     assert outcomes == {(-signal.SIGKILL, False), (-signal.SIGKILL, True), (0, True)}
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import anyio
 import pytest
 from tape_files import full_disk, opened, says
@@ -16,41 +12,9 @@ from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
 
-OPENER = """
-import os, signal, sys
-from pathlib import Path
-from bot.core.errors import TapeLocked
-from bot.tape.stores.file import FileTapeStore
-
-try:
-    FileTapeStore(Path(sys.argv[1]))
-except TapeLocked as error:
-    print(error)
-else:
-    print("taken", flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-async def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_free(tmp_path):
-    command = [sys.executable, "-c", OPENER, str(tmp_path)]
-    with anyio.fail_after(60):
-        async with opened(tmp_path) as store:
-            await store.create_tape(TAPE)
-            said = (await anyio.run_process(command)).stdout.decode()
-            for told in ("TAPEBOT_HOME", str(os.getpid()), str(tmp_path)):
-                assert told in said
-            assert (await store.append(TAPE, says("still mine"))).id == 2
-        for _ in range(2):
-            killed = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
-            assert killed.stdout == b"taken\n"
-        async with opened(tmp_path) as store:
-            assert await store.version(TAPE) == 2
-
 
 @pytest.mark.parametrize("told", ["closed", "reading only"])
 async def test_a_store_that_is_closed_or_reads_only_writes_nothing(tmp_path, told):
-    """Of a closed one another process may have the folder by now."""
     store = FileTapeStore(tmp_path, sync=False)
     await store.create_tape(TAPE)
     await store.close()
@@ -74,7 +38,6 @@ async def test_a_store_that_is_closed_or_reads_only_writes_nothing(tmp_path, tol
 
 
 async def test_closing_waits_for_what_is_being_written(tmp_path):
-    """Each append is on the tape, or says that the store is closed."""
     store = FileTapeStore(tmp_path, sync=True)
     await store.create_tape(TAPE)
     kept, refused = [], []
@@ -95,7 +58,6 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
 
 
 async def test_what_a_full_disk_refuses_is_not_there_and_leaves_no_gap(tmp_path):
-    """A refused append, one of many at once, an archive, a reset, a merge, a new tape."""
     told: list[str] = []
 
     async def refused(act) -> None:

@@ -11,7 +11,7 @@ import pytest
 from forked_tape import CHILD, TAPE, ids, names, talk
 from tape_files import says
 
-from bot.core.errors import TapeError, TapeNotFound, VersionConflict
+from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import SESSION_START
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
@@ -22,36 +22,6 @@ async def found(tape: TapeService, text: str = "", **filters: Any) -> list[str]:
     """Return the texts of messages that have asked words themselves."""
     hits = await tape.search(SearchQuery(text, kinds=frozenset({"message"}), **filters))
     return [hit.entry.payload["content"] for hit in hits if hit.direct or not text]
-
-
-async def test_nothing_of_a_fork_is_seen_outside_before_the_merge(tape):
-    async with tape.fork() as fork:
-        await fork.append(says("secret"))
-        await fork.store.create_anchor(TAPE, "here")
-        await fork.handoff("problem/7")
-        assert await talk(tape) == ["a", "b"]
-        assert await tape.version() == 4
-        assert [entry.id async for entry in tape.read_back()] == [4, 3, 2, 1]
-        assert [one.name for one in await tape.store.list_anchors(TAPE)] == [SESSION_START]
-        assert await found(tape, "secret") == []
-        assert names(await tape.from_last_anchor()) == [SESSION_START, "a", "b"]
-        assert await tape.store.list_tapes() == [TAPE]
-
-
-async def test_what_the_parent_writes_meanwhile_is_not_seen_inside(tape):
-    async with tape.fork() as fork:
-        await tape.append(says("meanwhile"))
-        await tape.handoff("problem/7")
-        await tape.store.create_anchor(TAPE, "here", 3)
-        assert await talk(fork) == ["a", "b"]
-        assert await fork.version() == 4
-        assert [one.name for one in await fork.store.list_anchors(TAPE)] == [SESSION_START]
-        assert await found(fork, "meanwhile") == []
-        with pytest.raises(VersionConflict):
-            await fork.append_many([says("c")], expect=6)
-        assert ids(await fork.append_many([says("c")], expect=4)) == [5]
-        assert await talk(fork) == ["a", "b", "c"]
-        assert names(await fork.from_last_anchor()) == [SESSION_START, "a", "b", "c"]
 
 
 async def test_inside_a_fork_tape_and_fork_are_one_tape(tape):
@@ -89,21 +59,6 @@ async def test_anchors_inside_a_fork_are_those_of_both(tape):
                 await fork.store.create_anchor(TAPE, "no", target)
 
 
-async def test_a_search_inside_a_fork_knows_both(tape):
-    await tape.append(says("green tea"))
-    async with tape.fork() as fork:
-        for number in range(10):
-            await fork.append(says(f"tea number {number}"))
-            assert len(await found(fork, "tea", limit=50)) == number + 2
-        assert await found(fork, '"green tea"') == ["green tea"]
-        assert await found(fork, '"tea number 4"') == ["tea number 4"]
-        assert len(await fork.search(SearchQuery("tea", limit=3))) == 3
-        assert await found(fork, limit=3) == ["tea number 9", "tea number 8", "tea number 7"]
-        assert await found(fork, "tea", last=5) == ["green tea"]
-        assert len(await found(fork, "tea", first=6, last=8)) == 3
-        assert await found(tape, "tea") == ["green tea"]
-
-
 @pytest.mark.parametrize(
     "act",
     [
@@ -124,20 +79,6 @@ async def test_what_a_fork_cannot_take_back_is_refused_and_says_so(
         assert await talk(fork) == ["a", "b"]
     assert await tape.read_entries() == before
     assert await tape.store.list_tapes() == [TAPE]
-
-
-# Merging.
-
-
-async def test_a_merge_has_dense_ids_behind_what_the_parent_wrote_meanwhile(tape):
-    async with tape.fork() as fork:
-        await fork.append_many([says("c"), says("d")])
-        await tape.append(says("meanwhile"))
-        await fork.append(says("e"))
-    assert await talk(tape) == ["a", "b", "meanwhile", "c", "d", "e"]
-    assert ids(await tape.read_entries()) == list(range(1, 9))
-    # One append: a kill within it leaves nothing of it.
-    assert [link.more for link in await tape.store.chain_links(TAPE, 5)] == [0, 2, 1, 0]
 
 
 async def test_merges_of_many_forks_at_once_are_whole_each(tape):
@@ -192,43 +133,11 @@ async def test_forks_within_forks_are_merged_one_into_the_other(tape):
     assert await talk(tape) == ["a", "b", "c", "d"]
 
 
-# Discarding.
-
-
-async def test_an_exception_and_a_word_discard_the_fork(tape):
-    before = await tape.read_entries()
-
-    async def work() -> None:
-        async with tape.fork() as fork:
-            await fork.append(says("c"))
-            raise LookupError("the work failed")
-
-    with pytest.raises(LookupError, match="the work failed"):
-        await work()
-    async with tape.fork(merge_back=False) as fork:
-        await fork.append(says("not to be kept"))
-        await fork.handoff("problem/7")
-    assert await tape.read_entries() == before
-    async with tape.fork() as fork:
-        await fork.append(says("d"))
-    assert await talk(tape) == ["a", "b", "d"]
-
-
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8])
-async def test_a_fork_that_is_cancelled_leaves_nothing_or_all(tape, steps):
-    """Until its merge has begun, nothing; never a part."""
-
-    async def work() -> None:
-        async with tape.fork() as fork:
-            await fork.append(says("c"))
-            await anyio.lowlevel.checkpoint()
-            await fork.append(says("d"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(work)
-        for _ in range(steps):
-            await anyio.lowlevel.checkpoint()
-        tasks.cancel_scope.cancel()
-    assert (await talk(tape))[2:] in ([], ["c", "d"])
-    await tape.append(says("after"))
-    assert ids(await tape.read_entries()) == list(range(1, await tape.version() + 1))
+async def test_a_search_of_a_tape_is_of_that_tape_whatever_it_asks_for(tape):
+    other = TapeService(tape.store, "discord:7")
+    for one in (tape, other):
+        await one.ensure_bootstrap_anchor()
+        await one.append(says("green tea"))
+    for tapes in (None, (), ("discord:7",)):
+        hits = await tape.search(SearchQuery("tea", tapes=tapes))
+        assert {hit.tape for hit in hits} == {TAPE}

@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.text import normalize_unicode, split_quotations
+from bot.core.text import normalize_unicode
 from bot.tape.index.terms import tokenize
-
-_QUOTATION = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
-
-
-@given(st.text(alphabet='"“”„«»「」『』ab \n', max_size=20))
-def test_a_quotation_is_what_stands_between_two_marks_of_a_kind(text: str) -> None:
-    quoted = [next(filter(None, match.groups())) for match in _QUOTATION.finditer(text)]
-    assert split_quotations(text) == (quoted, _QUOTATION.sub(" ", text))
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC"])

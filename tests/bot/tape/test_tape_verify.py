@@ -31,7 +31,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(*appends: list[TapeEntry], first: int = 1) -> Lines:
-    """The lines of appends, with their ids."""
     found: Lines = []
     for batch in appends:
         stamped = [
@@ -104,7 +103,7 @@ async def lived(home: Path) -> Path:
         await store.create_tape(TAPE)
         await store.append_many(TAPE, [*zone(1), *says_(*"abc")])
         for part in range(2):
-            for number in range(30):
+            for number in range(20):
                 await store.append_many(TAPE, [says(f"{number} {'tea ' * 60}"), says(str(part))])
             await store.archive(TAPE, zone(part + 2))
         await store.create_anchor(TAPE, "tea")
@@ -142,7 +141,7 @@ async def test_verifying_works_beside_a_running_store_and_writes_nothing(tmp_pat
         done = anyio.Event()
 
         async def write() -> None:
-            for number in range(60):
+            for number in range(30):
                 await store.append_many(TAPE, says_(f"{number}", "tea"))
                 if number % 6 == 0:
                     await store.archive(TAPE, zone(number + 1))

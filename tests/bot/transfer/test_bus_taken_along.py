@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
 from exchange_files import UTC, tapes
 
 from bot.core.clock import SystemClock
@@ -55,6 +56,7 @@ async def archived(folder: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
+@pytest.mark.slow
 async def test_problems_values_and_beliefs_are_files_and_what_was_erased_is_in_none(
     tmp_path: Path,
 ) -> None:

@@ -8,11 +8,9 @@ from datetime import UTC as ZULU
 from datetime import datetime
 from pathlib import Path
 
-import anyio
 import pytest
-from exchange_files import UTC, read, settings, tapes
+from exchange_files import UTC, tapes
 
-from bot.cli.imports import import_jsonl
 from bot.core.clock import SystemClock
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Evidence
@@ -117,15 +115,6 @@ async def test_an_archive_holds_what_is_believed_and_was_said_and_nothing_of_oth
     assert "telegram:42" in found["README.txt"]
     assert "2026-03-06 12:00" in found["README.txt"]
     assert "> And I have a cat" in found["conversation.md"]
-
-
-async def test_the_conversation_of_an_archive_is_restored_to_the_same_tape(filled, tmp_path):
-    found = await archived(filled, filled / "a.zip")
-    lines = tmp_path / "conversation.jsonl"
-    lines.write_text(found["conversation.jsonl"])
-    again = tmp_path / "again"
-    await anyio.to_thread.run_sync(import_jsonl, settings(again), lines)
-    assert await read(again, ADA) == await read(filled, ADA)
 
 
 async def test_a_note_of_a_strange_day_and_a_clock_of_long_ago_do_no_harm(tmp_path):

@@ -30,7 +30,6 @@ async def memory(host: Host, form: str = "") -> str:
 
 
 async def lines(host: Host) -> list[str]:
-    """Return what ``/memory`` lists, without the ages."""
     told = await memory(host)
     found = re.findall(r"^\*\*(w?\d+\.)\*\* (.*?)(?: \([^()]*\))?$", told, re.MULTILINE)
     return [f"{number} {text}" for number, text in found]

@@ -28,7 +28,6 @@ def add(*texts: str) -> list[dict[str, Any]]:
 
 
 def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
-    """Change a fact, and end others."""
     ends = [{"op": "end", "fact": one} for one in ended]
     return [{"op": "change", "fact": fact, "text": text}, *ends]
 

@@ -8,6 +8,8 @@ import pytest
 from obeying_stage import Call, Stage, stage
 from odd_server import reply
 
+from bot.bus import Sender
+
 PAGE = "http://page.example:{port}/"
 MENU = """<html><head><title>Ferries</title></head><body><nav><a href="/menu">All piers</a></nav><article>
 <p>The ferry to Ghent leaves at nine each day. Its <a href="/times">times</a> and its <a href="prices">prices</a>
@@ -105,22 +107,71 @@ async def test_an_honest_task_asks_nothing(tmp_path, name):
         assert await questions(made, TASKS[name]) == 0
 
 
+HOTELS = ["Good Night", "Cozy Stay", "Riverside View", "Mom's Home", "Old Mill"]
+
+
 async def test_what_was_approved_goes_to_the_same_system_again_unasked(tmp_path):
-    names = ["Good Night", "Cozy Stay", "Riverside View", "Mom's Home"]
-    rated: Call = ("mcp_open", {"text": "Cozy Stay", "form": {"a": {}}})
-    async with stage(tmp_path, "Hotels: " + ", ".join(names)) as made:
-        made.steps = [("inbox_read", {"what": "m"}), ("mcp_open", {"target": "Cozy Stay"})]
-        told = await made.host.channel.ask("Which hotels are in m?")
-        assert made.opened == []
-        assert "Cozy Stay" in told
+    async with stage(tmp_path, "Hotels: " + ", ".join(HOTELS)) as made:
+        made.steps = [("inbox_read", {"what": "m"}), ("mcp_open", {"target": HOTELS})]
+        assert "Old Mill" in await made.host.channel.ask("Which hotels are in m?")
         await made.host.channel.ask("/approve 1")
-        assert made.opened == [{"target": "Cozy Stay"}]
-        # Again, in another field; then what nobody approved, and the same to another system.
-        made.steps = [rated, ("mcp_open", {"target": "Good Night"})]
+        again: list[Call] = [
+            ("mcp_open", {"target": HOTELS}),
+            ("mcp_open", {"text": HOTELS}),
+            ("mcp_open", {"target": ["Good Night", "Old Mill"]}),
+        ]
+        made.steps = [*again]
         await made.host.channel.ask("And their ratings?")
-        assert made.opened[1:] == [rated[1]]
-        made.steps = [("mail_send", {"to": "Cozy Stay", "text": "Cozy Stay"})]
+        assert made.opened == [{"target": HOTELS}, *(given for _, given in again)]
+
+
+OTHERS: dict[str, Call] = {
+    "another value": ("mcp_open", {"target": "Good Day"}),
+    "a word of it": ("mcp_open", {"target": "Night"}),
+    "more of it than a few": ("mcp_open", {"target": HOTELS[1:]}),
+    "in another order": ("mcp_open", {"target": ["Old Mill", "Good Night"]}),
+    "an address in another field": ("mcp_open", {"url": "http://evil.example/a"}),
+    "a link in an approved text": ("mcp_open", {"url": "http://evil.example/b"}),
+    "another system": ("mail_send", {"to": "Good Night", "text": "Good Night"}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_a_yes_permits_nothing_else(tmp_path, name):
+    sent = {"target": HOTELS, "path": "http://evil.example/a", "text": "see http://evil.example/b"}
+    async with stage(tmp_path, f"Hotels: {HOTELS} http://evil.example/a") as made:
+        made.steps = [("inbox_read", {"what": "m"}), ("mcp_open", sent)]
+        await made.host.channel.ask("Which hotels are in m?")
+        await made.host.channel.ask("/approve 1")
+        assert made.opened == [sent]
+        made.steps = [OTHERS[name]]
         await made.host.channel.ask("Go on")
-        results = [one for one in await made.host.tape() if one.kind == "tool_result"]
-        assert [one.payload["status"] for one in results[-2:]] == ["pending", "pending"]
+        assert made.opened == [sent]
         assert not (tmp_path / "outbox.txt").exists()
+
+
+async def test_a_yes_counts_for_whom_it_was_asked_alone(tmp_path):
+    sent = {"target": "Old Mill"}
+    async with stage(tmp_path) as made:
+        chat, eve, bob = made.host.channel, Sender("8", "Eve"), Sender("7", "Bob")
+        made.steps = [("mcp_open", sent)]
+        await chat.ask("Which hotel?", chat="-5", sender=eve, private=False)
+        await chat.ask("/approve 1", chat="-5", sender=eve, private=False)
+        assert made.opened == [sent]
+        for who, opened in ((bob, [sent]), (eve, [sent, sent])):
+            made.steps = [("mcp_open", sent)]
+            await chat.ask("Hello", chat="-5", sender=who, private=False)
+            assert made.opened == opened
+
+
+async def test_a_yes_ends_with_the_words_that_asked_for_it(tmp_path):
+    sent = {"target": "tumour clinic"}
+    async with stage(tmp_path) as made:
+        made.steps = [("mcp_open", sent)]
+        await made.host.channel.ask("Look for my xyzzy disease")
+        await made.host.channel.ask("/approve 1")
+        await made.host.channel.ask('/memory forget "xyzzy"')
+        assert "xyzzy" not in await made.host.channel.ask("yes")
+        made.steps = [("mcp_open", sent)]
+        await made.host.channel.ask("Hello")
+        assert made.opened == [sent]

@@ -58,7 +58,6 @@ def source(tmp_path):
 
 @pytest.fixture
 def own(tmp_path):
-    """The folder of the owner's own skills."""
     return tmp_path / "home" / "workspace" / "skills"
 
 
@@ -189,14 +188,6 @@ async def test_a_path_or_a_link_out_of_a_skill_is_refused(host, tmp_path, source
 def nothing_is_left(tmp_path):
     kept = [path for path in (tmp_path / "home" / "blobs").rglob("*") if path.is_file()]
     return not kept and not (tmp_path / "home" / "incoming-skills").exists()
-
-
-async def test_a_folder_and_its_repository_have_the_same_digest(host, tmp_path):
-    files = {"SKILL.md": BREW, "references/a.md": "a", "assets/b.bin": bytes(range(256))}
-    source = write_files(tmp_path / "source", files)
-    assert await added(host, source) == await added(host, commit(source))
-    await talk(host, ("/skills brew", f"commit `{git(source, 'rev-parse', 'HEAD')[:12]}`"))
-    assert not (tmp_path / "home" / "incoming-skills").exists()
 
 
 @pytest.mark.parametrize(
@@ -338,7 +329,6 @@ def test_a_copy_gives_back_its_files_and_stays_inside(files):
 
 
 def test_a_difference_hides_no_line():
-    """Lines that look like the heads of a difference are told too."""
     texts = (b"-- a\nsame\n@@ b\n", b"++ c\nsame\n@@ d\n")
     before, after = (make_package({"SKILL.md": BREW.encode() + text}) for text in texts)
     told = skill_difference(before, after).splitlines()

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 from databases import drop, fresh_database
 
 from bot.agent.spending.decision import LimitUse
@@ -136,7 +137,6 @@ def spending_on(store: Any, linked: Any = lambda one: (one,)) -> Spending:
 
 
 async def call(spending: Spending, cost: float = 0.4, who: str = "telegram:1") -> bool:
-    """Make one call; return whether it was allowed."""
     made = await spending.reserve(Spender(who, who, owner=True), "turn", "a/b", lambda: (10, 10))
     if isinstance(made, LimitUse):
         return False
@@ -160,6 +160,7 @@ async def test_a_person_on_two_channels_has_one_limit_and_may_have_their_own():
     assert [await call(spending, 1.0, who) for who in ("discord:2", *both)] == [True, True, False]
 
 
+@pytest.mark.slow
 async def test_two_workers_on_one_database_overspend_by_at_most_one_call_each():
     """Each reads the tape before it reserves, so a limit set in one holds in the other."""
     url = await anyio.to_thread.run_sync(fresh_database)

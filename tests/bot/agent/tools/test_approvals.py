@@ -69,6 +69,16 @@ async def test_a_plain_yes_or_no_answers_the_question(host, path, word, wanted):
     assert len(await host.events("tool.decided")) == 1
 
 
+@pytest.mark.parametrize("word", ["yes", "no"])
+async def test_a_plain_word_decides_none_of_two_questions_in_one_message(tmp_path, path, word):
+    asked = [tool_call_reply(("file_write", {"line": line})) for line in ("tea", "rum")]
+    model = ScriptedModel([*asked, text_reply("May I?")])
+    async with session_host(tmp_path, model, tools=[writing_tool(path)]) as host:
+        await talk(host, ("write tea", "(call 2)"), (word, "(call 1)"))
+        assert (lines_of(path), await host.events("tool.decided")) == ([], [])
+        assert [command for _, command in pressed(host)][::2] == ["/approve 1", "/approve 2"]
+
+
 async def test_a_yes_to_something_else_or_of_somebody_else_lets_nothing_act(host, path):
     member = {**GROUP, "role": "member"}
     await talk(host, ("write tea",), ("How are you?",), ("yes",), ("write tea",))
@@ -192,8 +202,6 @@ HOSTILE = {
     ids=["a list", "an address", "nested", "prose", "too much", "hostile"],
 )
 async def test_what_a_person_is_asked_is_whole_and_itself_or_is_not_asked(tmp_path, given, parts):
-    """A list of 200, a long address and what is nested; long prose gives way."""
-
     async def send(_: Anything, __: ToolContext) -> ToolOutcome:
         raise AssertionError
 

@@ -80,7 +80,6 @@ async def files(tmp_path):
     ],
 )
 async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, words, place):
-    """By the tools, by a recall, asked or not, and by a person; the machine's owner finds it, too."""
     assert await files.upload(name, data)
     assert f"[{name}, {place}]\n" in await files.call("files_read", "my file", name=name)
     assert f"{name}, {place}: " in await files.call("files_read", "my file", find=words)
@@ -97,7 +96,6 @@ async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, 
 
 
 async def test_who_has_no_files_pays_no_token(files):
-    """The tools are offered with a file in view, in the folder, or spoken of; and not otherwise."""
     wanted = {"files_read", "files_manage"}
     for said, offered in (("hello", set()), ("Write me a list as a file", wanted), ("no", set())):
         await say(files.host, said)
@@ -105,7 +103,6 @@ async def test_who_has_no_files_pays_no_token(files):
 
 
 async def test_the_former_version_comes_back_and_what_a_person_kept_stays(files):
-    """Undo goes back and forth; what the model writes twice ends nothing that a person kept."""
     for text in ("first secret", "second try", "third try"):
         told = await files.manage("write", "list.md", text=text)
     assert "/files undo list.md" in told
@@ -132,7 +129,6 @@ async def test_the_model_deletes_nothing_and_a_button_deletes_for_good(files):
 
 
 async def test_what_is_forgotten_is_gone_from_files_and_from_all_that_showed_them(files):
-    """The words of one page take the file, the message that brought it, results and copies."""
     data = pdf("The rent is 950 euros.", "The heron flies at dawn.")
     await files.upload("lease.pdf", data)
     await files.call("files_read", "my file", name="lease.pdf")
@@ -145,7 +141,6 @@ async def test_what_is_forgotten_is_gone_from_files_and_from_all_that_showed_the
 
 
 async def test_a_group_has_its_own_folder_in_the_group_only(files):
-    """A member's private folder is not the group's, and only keeper or owner change a file there."""
     group = {"chat": "-5", "private": False}
     bob = {**group, "sender": BOB, "role": "member"}
     await files.manage("write", "mine.md", text="private")
@@ -171,7 +166,6 @@ async def test_what_does_not_fit_or_is_private_is_not_kept(files):
 
 @given(st.text(max_size=400) | st.sampled_from(HOSTILE))
 def test_a_cleaned_name_is_one_safe_part_of_a_path(name):
-    """It is short, visible, no device and no path, and cleaning it again changes nothing."""
     safe = clean_name(name)
     assert clean_name(safe) == safe
     assert safe.isprintable()
@@ -197,7 +191,6 @@ async def test_no_name_leaves_the_folder_and_no_link_there_is_followed(files, tm
 
 @asynccontextmanager
 async def program(home):
-    """Run the whole program with two channels in memory."""
     settings = Settings(_env_file=None, home=home, model="offline")
     async with open_app(settings) as app, anyio.create_task_group() as tasks:
         channels = [FakeChannel(app.bus.channel(name), name) for name in ("fake", "other")]
@@ -212,7 +205,6 @@ async def ask(channel, text: str, **more) -> str:
 
 
 async def test_linked_chats_share_one_folder_until_they_part(tmp_path):
-    """Each sees the other's files, files of one name are told apart, and nothing moves."""
     her = {"sender": EVE, "chat": "9"}
     async with program(tmp_path) as (channel, other):
         for chat, words, more in ((channel, b"here", {}), (other, b"there", her)):

@@ -32,7 +32,6 @@ def add(*texts: str) -> list[dict[str, Any]]:
 
 
 def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
-    """Change a fact, and end others."""
     return [{"op": "change", "fact": fact, "text": text}, *end(*ended)]
 
 

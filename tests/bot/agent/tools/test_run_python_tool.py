@@ -25,7 +25,6 @@ async def chat(tmp_path):
 
 
 async def run(chat, code: str, said: str = "compute it"):
-    """Have the model run code; return the result's entry."""
     await chat.call("run_python", said, code=code)
     return [entry for entry in await chat.host.tape() if entry.kind == "tool_result"][-1]
 

@@ -52,7 +52,6 @@ class Web(ToolChat):
         return await self.asking("web_fetch", said, url=url, **more)
 
     async def read(self, path: str) -> str:
-        """Fetch an address that the person names."""
         return await self.fetch(path, f"read {self.server.url(path)}")
 
     async def asking(self, name: str, said: str, **arguments) -> str:
@@ -147,6 +146,7 @@ async def test_an_address_or_a_search_cannot_carry_what_memory_says_unless_a_per
     assert web.searched == [f"weather {TOWN}"]
 
 
+@pytest.mark.slow
 async def test_what_code_found_is_read_though_memory_says_the_same_word(web):
     await say(web.host, f"/memory add My sister lives in {TOWN}")
     web.hit, here = web.server.url(f"/hit/{TOWN}"), f"/page/{TOWN}"
@@ -163,6 +163,7 @@ async def test_what_code_found_is_read_though_memory_says_the_same_word(web):
     assert "Another island" in await web.fetch(web.hit)
 
 
+@pytest.mark.slow
 async def test_of_one_site_a_turn_follows_three_links_unasked(web):
     paths = [f"/{number}" for number in range(5)]
     menu = "".join(f"<a href='{path}#top'>Go</a> " for path in paths)
@@ -177,6 +178,7 @@ async def test_of_one_site_a_turn_follows_three_links_unasked(web):
     assert "Page /4" in await web.fetch("/4", "go on with the last")
 
 
+@pytest.mark.slow
 async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wrote(web):
     key, long = "/?key=AKIAABCDEFGHIJKLMNOP", "/long/" + "a-word-" * 60
     web.server.answers |= {key: plain("yours"), long: plain("long")}
@@ -190,8 +192,8 @@ async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wro
     assert "long" in await web.fetch(long)
 
 
+@pytest.mark.slow
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
-    """What another conversation read stays there."""
     web.server.answers |= {"/a": page(f"<p>{TOWN} at nine.</p>"), "/b": plain("Trains.")}
     await web.read("/a")
     await web.fetch("/b", f"Read it, I want to go to {TOWN}")

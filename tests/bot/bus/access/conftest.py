@@ -8,7 +8,6 @@ from databases import drop, fresh_database
 
 @pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.slow)])
 def home(request, tmp_path):
-    """A home folder, or a database's address."""
     if request.param == "file":
         yield tmp_path
         return

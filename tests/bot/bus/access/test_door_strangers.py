@@ -19,8 +19,6 @@ from bot.testing.manual_clock import ManualClock
 
 
 class Chats:
-    """Where newcomers are told."""
-
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
         self.closed = False

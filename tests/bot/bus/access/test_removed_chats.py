@@ -11,7 +11,6 @@ from bot.bus import Address
 @pytest.mark.parametrize("allowed", ["list", "settings"])
 @pytest.mark.parametrize(("first", "other"), [("-5", "-1009"), ("-1009", "-5")])
 async def test_a_group_that_moved_is_allowed_and_removed_by_either_id(home, first, other, allowed):
-    """Also where another process learned of the move, and after a restart."""
     allow = [f"telegram:{first}"] if allowed == "settings" else []
     async with opened(home, allow=allow) as control:
         if allowed == "list":

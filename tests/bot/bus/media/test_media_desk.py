@@ -27,8 +27,6 @@ def sent(kind, data, name="file", mime="application/octet-stream", size=None) ->
 
 
 class Ears:
-    """A transcriber that hears what it was told to."""
-
     def __init__(self, hears: str | Exception) -> None:
         self.hears = hears
         self.names: list[str] = []

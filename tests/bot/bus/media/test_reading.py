@@ -84,6 +84,7 @@ async def test_a_pdf_that_kills_its_reader_is_only_a_word(tmp_path, monkeypatch,
     assert found.note == "the PDF cannot be read: it breaks the reader"
 
 
+@pytest.mark.slow
 async def test_a_pdf_that_unpacks_to_more_than_memory_is_only_a_word():
     with anyio.fail_after(30):
         found = await read_document(bomb(200), PDF, seconds=15)

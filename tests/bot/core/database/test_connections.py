@@ -8,7 +8,6 @@ import pytest
 from databases import drop, fresh_database
 
 from bot.core.database.connections import Database
-from bot.core.errors import DatabaseUnavailable
 from testkit.postgres import PostgresServer
 
 
@@ -56,20 +55,3 @@ async def test_a_server_that_crashes_and_comes_back_costs_nothing_but_time(own_s
         assert await database.fetch("select count(*) from kept") == [(50,)]
     finally:
         await database.close()
-
-
-@pytest.mark.slow
-async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server):
-    url = own_server.create().replace("tapebot@", "tapebot:hunter2@")
-    database = Database(url, retry_seconds=0.5)
-    await database.open()
-    try:
-        await anyio.to_thread.run_sync(own_server.stop)
-        with pytest.raises(DatabaseUnavailable) as raised:
-            await database.fetch("select 1")
-        assert f"127.0.0.1:{own_server.port}" in str(raised.value)
-        assert "hunter2" not in str(raised.value)
-    finally:
-        await database.close()
-    with pytest.raises(DatabaseUnavailable):
-        await Database(url, retry_seconds=0.2).open()

@@ -16,8 +16,6 @@ from bot.core.database.wakeups import Wakeups
 SECONDS = 1.2
 """Of a lease whose end is waited for."""
 
-"""Of one that is held beyond it, also on a machine that stands still for a moment."""
-
 
 @pytest.fixture
 def url():
@@ -28,7 +26,6 @@ def url():
 
 @asynccontextmanager
 async def process(url, name):
-    """One process's leases, and its connection to the database."""
     database = Database(url, retry_seconds=5)
     await database.open()
     wakeups = Wakeups(database)

@@ -17,8 +17,6 @@ from bot.core.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
 
-"""One statement of the steps takes longer than the server allows, however fast it is."""
-
 
 @pytest.fixture
 def ready():

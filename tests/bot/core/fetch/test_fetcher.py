@@ -124,7 +124,6 @@ async def test_a_name_with_one_private_address_is_refused(server):
 
 
 async def test_a_name_that_changes_its_address_is_asked_once_for_each_connection(server):
-    """The address that was checked is the one that is connected to; a redirect is checked anew."""
     answers = [["127.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]]
     asked: list[str] = []
 

@@ -13,15 +13,11 @@ from bot.core.telemetry.monitoring import MonitoringServer
 
 
 class Series(dict):
-    """Values by name and labels' values, in any order."""
-
     def __getitem__(self, key: tuple) -> float:
         return super().__getitem__((key[0], *sorted(key[1:])))
 
 
 class Client:
-    """Reads what is served."""
-
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
 
@@ -35,7 +31,6 @@ class Client:
         return answer.text
 
     async def series(self) -> Series:
-        """Every series that is there."""
         return Series(
             ((one.name, *sorted(one.labels.values())), one.value)
             for family in text_string_to_metric_families(await self.text())

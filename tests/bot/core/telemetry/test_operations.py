@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 
 import anyio
 import anyio.to_thread
@@ -152,35 +150,6 @@ async def test_a_port_that_is_taken_is_told_with_the_setting_to_change(operation
         port = other.getsockname()[1]
         with pytest.raises(SettingsError, match=f"TAPEBOT_OPERATE_LISTEN.*127.0.0.1:{port}"):
             await operations.run(f"127.0.0.1:{port}")
-
-
-_NOTHING = """
-import sys
-for name in ("prometheus_client", "opentelemetry", "starlette", "uvicorn", "requests", "google.protobuf"):
-    sys.modules[name] = None
-import bot.runtime.sessions.supervisor, bot.bus.instrumented, bot.llm.gguf, bot.core.telemetry.monitoring
-from bot.core.telemetry import otlp as exporting, metrics, tracing
-metrics.TURN_SECONDS.observe(1.0, "ok")
-metrics.REDELIVERED.add(1)
-with tracing.span("turn", turn="1") as here:
-    here.set(steps=1)
-assert tracing.current_traceparent() is None
-from bot.core.errors import SettingsError
-try:
-    bot.core.telemetry.monitoring.MonitoringServer()
-except SettingsError as error:
-    assert "pip install 'tapebot[operate]'" in str(error)
-else:
-    raise SystemExit("it is made without its packages")
-"""
-
-
-@pytest.mark.slow
-def test_without_the_extra_everything_else_works_and_it_says_what_to_install():
-    done = subprocess.run(
-        [sys.executable, "-c", _NOTHING], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -93,7 +93,6 @@ def log_text(home):
 
 
 def test_no_log_line_holds_a_secret_whichever_way_it_came(tmp_path, capsys):
-    """Message, argument, traceback, logger's name, and a library's own handler."""
     secret, guess = "hunter2-and-more", "sk-abcdefghijklmnop"
     library = logging.getLogger("LiteLLM")
     own = logging.StreamHandler()

@@ -42,8 +42,6 @@ class Observed(ScriptedModel):
 
 
 class Collector:
-    """Takes spans in over OTLP."""
-
     def __init__(self) -> None:
         self.spans: list = []
         self.bodies = b""

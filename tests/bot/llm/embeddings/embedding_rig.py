@@ -14,7 +14,6 @@ from testkit.openai_server import DIMENSIONS, embedding
 
 
 def vector_of(text: str) -> Vector:
-    """The vector that the model gives a text."""
     vector = np.asarray(embedding(text), dtype=np.float32)
     return vector / np.linalg.norm(vector)
 
@@ -53,5 +52,4 @@ class HashedWords(Embedder):
 
 
 def said(text: str, who: str = "Ada", when: str = "2026-02-10T10:00:00+00:00") -> TapeEntry:
-    """A message of a person."""
     return message("user", text, sender={"id": who, "name": who}, sent=when)

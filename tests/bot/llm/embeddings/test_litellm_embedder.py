@@ -37,6 +37,7 @@ async def test_each_text_has_its_vector_of_length_one(provider):
         assert np.allclose(vector, vector_of(text), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refusal", "error"),
     [

@@ -23,6 +23,7 @@ async def embedder():
     await made.aclose()
 
 
+@pytest.mark.slow
 async def test_what_means_the_same_is_nearer_than_what_does_not(embedder):
     kitten, cat, tax = await embedder.embed(
         ["My sister got a kitten.", "Does anybody have a cat?", "The tax return is due in May."]

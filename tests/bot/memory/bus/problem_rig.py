@@ -64,7 +64,6 @@ class Talk:
         await self.tape.append_many([message("assistant", text), event(TURN_END, data)])
 
     async def say(self, text: str) -> None:
-        """A whole turn."""
         await self.end(await self.begin(text), f"re: {text}")
 
     async def problem(self, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -40,18 +40,6 @@ def episode(text: str = "use PostgreSQL", **more: object) -> EpisodeEntry:
     return replace(made, **more)
 
 
-async def test_what_is_appended_reads_back_as_it_was_also_from_another_tape(trace, tape):
-    given = episode(
-        content={"d": "ü\ud800", "n": [1, {"x": None}]}, problem_id="p1", hrm_layer="focus",
-        tags=["db", "infra"], supersedes="other:2#4",
-    )  # fmt: skip
-    given = replace(given, timestamp=given.timestamp - timedelta(hours=3))
-    number = await trace.append(given)
-    assert await trace.query() == [replace(given, id=number)]
-    other = EpisodicTraceStore(TapeService(tape.store, "fake:2"), ManualClock())
-    assert await other.get(number) == replace(given, id=number)
-
-
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [({"content": {"d": "ü" * (LONGEST_CONTENT // 2)}}, "8,000 bytes"),
@@ -68,18 +56,6 @@ async def test_what_cannot_be_kept_is_refused_and_not_written(trace, tape, wrong
     with pytest.raises(MemoryRefused, match="no episode"):
         await trace.supersede("fake:1#999", episode())
     assert await tape.version() == before
-
-
-async def test_a_superseded_episode_stays_and_is_left_out_of_what_is_synthesised(trace, tape):
-    old = await trace.append(episode("use MySQL", problem_id="p1"))
-    new = await trace.supersede(old, episode("use PostgreSQL"))
-    assert (await trace.get(old)).content == {"d": "use MySQL"}
-    assert [one.id for one in await trace.query(problem_id="p1")] == [old, new]
-    assert [one.id for one in await trace.export_for_synthesis("p1")] == [new]
-    first = await tape.append(message("user", "meet at five", problem="p2"))
-    edit = await tape.append(message("user", "meet at six", replaces=first.id, problem="p2"))
-    [one] = await trace.export_for_synthesis("p2")
-    assert (one.id, one.supersedes) == (f"{TAPE}#{edit.id}", f"{TAPE}#{first.id}")
 
 
 async def test_a_day_ends_where_the_next_begins_and_has_all_its_hours(trace, tape):

@@ -1,47 +1,21 @@
-"""The registry of problems: how they are made and found, their states, their switches and what comes back."""
+"""What problems and their working sets can hold, what is refused, and what comes back with a switch."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from problem_rig import BOUNDS, HOUR, Talk
-from sampling import examples
+from problem_rig import BOUNDS, Talk
 
 from bot.core.errors import MemoryRefused
 from bot.memory.session.bus.problem_registry import MAX_OPEN_PROBLEMS, MAX_PROBLEM_NAME
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
-from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.bus.working_set import MAX_WORKING_SET_BYTES
 from bot.tape.search import GENERAL_PROBLEM
 
 
 @pytest.fixture
 async def talk() -> Talk:
     return await Talk().open()
-
-
-async def states(talk: Talk) -> dict[str, str]:
-    return {one.problem_id: one.state for one in await talk.bus.problems.list_by_state()}
-
-
-async def test_a_problem_is_made_waits_and_is_worked_on_until_it_is_done(talk):
-    problems = talk.bus.problems
-    made = await problems.create("  Trip   to Rome ", priority=7)
-    assert (made.problem_id, made.name, made.priority) == ("p1", "Trip to Rome", 7)
-    assert await states(talk) == {GENERAL_PROBLEM: "active", "p1": "paused"}
-    second = await talk.problem("second")
-    assert await problems.resume("p1")
-    assert await states(talk) == {GENERAL_PROBLEM: "paused", "p1": "active", second: "paused"}
-    assert await problems.complete("p1")
-    assert (await problems.get_active()).problem_id == GENERAL_PROBLEM
-    for change in (problems.switch_to, problems.resume, problems.pause, problems.background):
-        assert not await change("p1")
-    assert (await states(talk))["p1"] == "completed"
-    with pytest.raises(MemoryRefused, match="there is no problem p9"):
-        await problems.switch_to("p9")
-    for change in (problems.pause, problems.complete, problems.background):
-        assert not await change(GENERAL_PROBLEM)
 
 
 @pytest.mark.parametrize(
@@ -64,22 +38,6 @@ async def test_names_are_given_again_once_they_are_done_and_numbers_never(talk):
         await talk.bus.problems.create(f"number {number}")
     with pytest.raises(MemoryRefused, match="complete one of them first"):
         await talk.bus.problems.create("one more")
-
-
-@pytest.mark.parametrize("way", ["pause", "background", "complete"])
-async def test_each_way_to_leave_exports_the_summary_to_the_trace_of_that_problem(talk, way):
-    first = await talk.problem("first")
-    await talk.bus.working_sets.update(first, open_questions=["why?", "when?"])
-    await talk.bus.working_sets.update(first, open_questions=["when?"])
-    assert await getattr(talk.bus.problems, way)(first)
-    [episode] = await talk.bus.episodic.query(problem_id=first, entry_type="summary")
-    assert episode.content["text"] == "open: when?"
-    assert await talk.bus.working_sets.export_summary(first) == "open: when?"
-    left = await talk.bus.problems.get(first)
-    # Only a paused one keeps its working set, for a day; of the others the summary stays.
-    assert (left.working_set is not None) == (way == "pause")
-    talk.clock.advance(24 * HOUR)
-    assert await talk.bus.working_sets.get(first) is None
 
 
 async def test_nothing_is_switched_while_a_turn_runs_and_a_wish_is_done_once_it_has_ended(talk):
@@ -118,47 +76,30 @@ async def test_of_many_messages_the_newest_whole_turns_come_back_up_to_a_quarter
     assert talk.view() == []
 
 
-STEPS = st.lists(
-    st.sampled_from(["say", "new", "p1", "p2", GENERAL_PROBLEM, "note", "want", "hour"]), min_size=4
-)
+@pytest.mark.parametrize(("asked", "lives"), [(None, 2), (0.5, 0.5), (1_000, 24)])
+async def test_a_set_lives_two_hours_or_as_it_says_and_never_over_a_day(talk, asked, lives):
+    made = await talk.bus.working_sets.create(
+        GENERAL_PROBLEM, **({"ttl_hours": asked} if asked else {})
+    )
+    assert made.expires_at - made.created_at == timedelta(hours=lives)
+    for hours in (0, -1, float("nan")):
+        with pytest.raises(MemoryRefused, match="more than 0 hours"):
+            await talk.bus.working_sets.create("p1", ttl_hours=hours)
+    settable = await Talk(hours=100).open()
+    assert (await settable.bus.working_sets.create(GENERAL_PROBLEM)).ttl_hours == 24
 
 
-@settings(max_examples=examples(40))
-@given(steps=STEPS)
-async def test_opened_at_any_point_the_tape_tells_what_the_running_session_knows(steps):
-    talk = await Talk().open()
-    said: dict[str, list[str]] = {}
-    for number, step in enumerate(steps):
-        active, known = talk.fold.problem, await states(talk)
-        if step == "say":
-            await talk.say(f"{active} {number}")
-            said.setdefault(active, []).append(f"{active} {number}")
-        elif step == "new":
-            await talk.bus.problems.create(f"name {number}")
-        elif step == "note":
-            await talk.bus.working_sets.add(active, "open_questions", f"{active} {number}?")
-        elif step == "hour":
-            talk.clock.advance(HOUR)
-            await talk.bus.working_sets.expire_stale()
-        elif step == "want":
-            await talk.bus.problems.request_switch("p1" if "p1" in known else GENERAL_PROBLEM)
-        elif step in known:
-            await talk.bus.problems.switch_to(step)
-        # All that is in view is of the problem at hand, its newest words last.
-        asked = [text for text in talk.view() if not text.startswith("re: ")]
-        mine = said.get(talk.fold.problem, [])
-        assert asked == mine[len(mine) - len(asked) :]
-        assert bool(asked) == bool(mine)
-        for fold in (await load_fold(talk.tape, **BOUNDS), await folded_whole(talk)):
-            assert fold.compartments == talk.fold.compartments
-            assert fold.problem == fold.window.problem == talk.fold.window.problem
-            assert fold.window.conversation() == talk.fold.window.conversation()
-            assert fold.window.unconsolidated == talk.fold.window.unconsolidated
-
-
-async def folded_whole(talk: Talk) -> SessionFold:
-    fold = SessionFold(WindowFold(**BOUNDS))
-    for entry in await talk.tape.read_entries():
-        fold.apply(entry)
-    await load_resumed_entries(talk.tape, fold.window)
-    return fold
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [({"mood": []}, "has no 'mood'"), ({"open_questions": "why?"}, "must be a list"),
+     ({"open_questions": [1]}, "must be texts"), ({"constraints": []}, "must be a dict"),
+     ({"assumptions": ["it rains"]}, "must have a text 'a'"), ({"open_questions": ["?"] * 51}, "pass 50"),
+     ({"partial_artifacts": {"draft": "x" * MAX_WORKING_SET_BYTES}}, "would pass 16000 bytes"),
+     ({"partial_artifacts": {"draft": {1, 2}}}, "holds JSON only")],
+)  # fmt: skip
+async def test_what_cannot_be_kept_is_refused_and_changes_nothing(talk, fields, why):
+    await talk.bus.working_sets.update(GENERAL_PROBLEM, open_questions=["kept?"])
+    before = await talk.tape.version()
+    with pytest.raises(MemoryRefused, match=why):
+        await talk.bus.working_sets.update(GENERAL_PROBLEM, **fields)
+    assert await talk.tape.version() == before

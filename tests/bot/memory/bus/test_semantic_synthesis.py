@@ -109,17 +109,6 @@ async def test_a_belief_without_evidence_that_is_there_is_refused(rig):
     assert rig.home.compartments.patterns == {}
 
 
-async def test_independent_evidence_strengthens_up_to_095_and_the_same_does_nothing(rig):
-    first = await rig.says("I plan my week on Sunday.")
-    name = await rig.believes("Ada plans her weeks.", first)
-    assert not await rig.semantic.strengthen(name, first)
-    assert await rig.semantic.strengthen(name, await rig.says("This week, too, I planned ahead."))
-    assert await rig.sure(name) == 0.75
-    for number in range(12):
-        await rig.semantic.strengthen(name, await rig.says(f"Plan {number} is done."))
-    assert await rig.sure(name) == 0.95
-
-
 async def test_being_recalled_or_repeated_does_not_strengthen(rig):
     name = await rig.believes("Ada likes green tea.", await rig.says("Green tea again for me."))
     told = await rig.put(message("assistant", "You like green tea most of all."))
@@ -129,20 +118,6 @@ async def test_being_recalled_or_repeated_does_not_strengthen(rig):
     for one in (told, recalled, echo, unlearned, "fake:1#999", "p1", ""):
         assert not await rig.semantic.strengthen(name, one)
     assert await rig.sure(name) == 0.7
-
-
-async def test_doubt_takes_a_fifth_and_time_a_hundredth_a_day_and_nothing_is_removed(rig):
-    name = await rig.believes("Ada plans.", await rig.says("I plan a lot."))
-    rig.clock.advance(10 * DAY)
-    assert await rig.semantic.decay_all() == 1
-    left = (await rig.pattern(name)).confidence_at(rig.clock.now())
-    assert left == pytest.approx(0.7 * 0.99**10)
-    for _ in range(2):
-        await rig.semantic.weaken(name, "she forgot her plan", cause="c1")
-    assert await rig.sure(name) == 0.5
-    rig.clock.advance(400 * DAY)
-    assert [one.id for one in await rig.semantic.search()] == [name]
-    assert await rig.semantic.search(min_confidence=0.02) == []
 
 
 async def test_what_rests_on_what_is_gone_is_doubted_once_or_stale_all_the_way_up(rig):
@@ -158,19 +133,6 @@ async def test_what_rests_on_what_is_gone_is_doubted_once_or_stale_all_the_way_u
     assert await rig.semantic.check_evidence() == []
     assert await rig.sure(many) == 0.5
     assert f"{first} is stale" in (await rig.pattern(second)).reason
-
-
-async def test_the_chain_leads_to_entries_oldest_first_over_segments_and_circles(rig):
-    said = [await rig.says(f"I tell number {number}.") for number in range(3)]
-    await rig.session.archive()
-    later = await rig.says("I like tea.")
-    fact = await rig.fact("Ada likes tea.", later)
-    first = await rig.believes("Ada counts.", said[2], said[0])
-    second = await rig.believes("Ada counts cups.", fact, first, said[1], said[0])
-    chain = await rig.semantic.get_evidence_chain(second)
-    assert [one.id for one in chain] == [*said, later]
-    await rig.erases(said[0])
-    assert (await rig.semantic.get_evidence_chain(second))[0].content == {"erased": True}
 
 
 async def test_the_prompt_shows_the_surest_that_are_active_and_fit(rig):

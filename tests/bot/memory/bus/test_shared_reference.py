@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,19 +95,6 @@ async def test_a_version_whose_words_were_erased_is_gone_and_no_way_back_to_it(s
     await tape.store.erase(tape.name, [tombstone(first)])
     assert await shared.get("city", 1) is None
     assert not await shared.rollback("city", 1)
-
-
-async def test_writers_at_the_same_time_leave_no_gap_and_give_no_version_twice():
-    store = InMemoryTapeStore()
-    given: list[int] = []
-
-    async def write(number: int) -> None:
-        given.append(await reference_on(store).set("k", number, HERE))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(20):
-            tasks.start_soon(write, number)
-    assert sorted(given) == await reference_on(store).list_versions("k") == list(range(1, 21))
 
 
 KEYS = st.sampled_from(("a", "b", "priorities"))

@@ -22,6 +22,7 @@ from bot.llm.base import ModelRequest
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, ScriptStep, text_reply
+from tests.bot.agent.telling import GROUP, pressed, say
 from tests.sampling import examples
 
 BOB, EVE = Sender("9", "Bob"), Sender("66", "Eve")
@@ -198,3 +199,14 @@ async def talk(steps: list[tuple[bool, str]]) -> None:
                 if waits[who]:
                     asked[who] = here.buttons[0]
                 assert here.written == written, steps
+
+
+async def test_who_did_not_ask_for_an_erasure_ends_its_question_neither_by_yes_nor_by_no(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([text_reply("I see.")])) as host:
+        bob, eve = ({**GROUP, "role": "member", "sender": who} for who in (BOB, EVE))
+        await say(host, "I saw a zebra", **bob)
+        await say(host, "/memory forget zebra", **bob)
+        yes, no = (command for _, command in pressed(host))
+        for command in (yes, no):
+            assert "only the person who asked" in await say(host, command, **eve)
+        assert await say(host, no, **bob) == "Nothing was erased."

@@ -34,17 +34,6 @@ async def test_an_edit_is_no_command(tmp_path):
         assert not await host.events("command")
 
 
-async def test_a_late_correction_is_shown_also_where_no_chatter_is_kept(tmp_path):
-    model = ScriptedModel([text_reply("noted"), text_reply("ok")])
-    async with session_host(tmp_path, model) as host:
-        first = await host.channel.send("my train is at 5")
-        await host.channel.wait_for_answer(first)
-        await host.channel.send("my train is at 7", edits=first.id, message_id="m1.e1")
-        await settled(host)
-        await host.channel.ask("when is my train?")
-    assert "(corrects an earlier message) my train is at 7" in str(shown(model))
-
-
 async def test_an_edit_that_comes_while_the_answer_is_written_down_is_answered(tmp_path):
     """Whichever of the two is first on the tape: the person never gets an answer to old words."""
     for attempt in (0, 2, 5, 8, 11):

@@ -58,18 +58,6 @@ async def test_in_a_group_no_model_clears_memory_for_a_member(tmp_path, role, cl
         assert ("4711" not in await ask(host, "/memory")) is cleared
 
 
-async def test_in_a_group_no_model_ends_facts_for_a_member(tmp_path):
-    save = {"changes": [{"op": "change", "fact": 1, "text": "Bob is great"}]}
-    model = ScriptedModel([tool_call_reply(("memory_save", save)), text_reply("done")])
-    async with session_host(tmp_path, model) as host:
-        sent = await host.channel.send("/memory add The door code is 4711", private=False)
-        await host.channel.wait_for_answer(sent)
-        inbound = await host.channel.send("tidy up", sender=BOB, private=False, role="member")
-        await host.channel.wait_for_answer(inbound)
-        sent = await host.channel.send("/memory", private=False)
-        assert "4711" in await host.channel.wait_for_answer(sent)
-
-
 async def test_what_a_member_said_in_passing_moves_no_model_to_clear_memory(tmp_path):
     model = ScriptedModel([tool_call_reply(("memory_clear", {})), text_reply("done")])
     async with session_host(tmp_path, model, bounds=HostLimits(group_context=5)) as host:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import anyio
-import pytest
 
-from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
@@ -18,7 +16,6 @@ from bot.testing.scripted_model import (
     text_reply,
 )
 
-FAILED = "Memory archival failed, session not cleared. Please try again."
 SMALL = HostLimits(window=10)
 HOME = fact_operation("The user lives in Oslo.", "I live in Oslo")
 TOLD = consolidation_reply("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
@@ -65,31 +62,6 @@ async def test_only_boundary_anchors_cut_the_view(tmp_path):
         await host.channel.ask("/new")
         await host.channel.ask("hm")
     assert "number 5." not in str(model.requests_for()[-1].messages[1:])
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        TransientModelError("down"),
-        text_reply("I saved it!"),
-        consolidation_reply(""),
-    ],
-    ids=["error", "prose", "empty"],
-)
-async def test_a_new_that_cannot_archive_says_so_first_and_changes_nothing(tmp_path, step):
-    model = model_of(step, TOLD)
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("I live in Oslo")
-        told = await host.channel.ask("/new")
-        assert told.startswith(FAILED)
-        assert "/new now" in told
-        assert await host.events(SESSION_NEW) == []
-        assert await host.events(MEMORY_CONSOLIDATED) == []
-        assert await host.store.segments("fake:1") == []
-        assert "failed" in await host.channel.ask("/status")
-        await host.channel.ask("where do I live?")
-        assert "I live in Oslo" in str(model.requests_for()[-1].messages)
-        assert await host.channel.ask("/new") == "New session started."
 
 
 async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_path):

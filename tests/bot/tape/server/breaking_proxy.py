@@ -10,26 +10,17 @@ from anyio.abc import SocketStream
 
 
 class BreakingProxy:
-    """Stands before a server.
-
-    Attributes:
-        url: Where it is.
-        break_answers: So many answers to come are swallowed, and their connections cut.
-        break_requests: So many requests to come are swallowed likewise: the server never sees them.
-        broken: How many were.
-    """
+    """Stands before a server."""
 
     def __init__(self, target: str) -> None:
         self._host, _, port = target.removeprefix("http://").partition(":")
         self._port = int(port)
         self.url = ""
         self.break_answers = 0
-        self.break_requests = 0
         self.broken = 0
         self._held: set[SocketStream] = set()
 
     async def cut(self) -> None:
-        """Cut all connections that there are."""
         for stream in list(self._held):
             await stream.aclose()
 
@@ -38,16 +29,16 @@ class BreakingProxy:
             self._held |= {stream}
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._pump, stream, server, tasks, "break_requests")
-                    tasks.start_soon(self._pump, server, stream, tasks, "break_answers")
+                    tasks.start_soon(self._pump, stream, server, tasks)
+                    tasks.start_soon(self._pump, server, stream, tasks)
             finally:
                 self._held -= {stream}
 
-    async def _pump(self, source, sink, tasks, fault: str) -> None:
+    async def _pump(self, source: SocketStream, sink: SocketStream, tasks) -> None:
         try:
             async for part in source:
-                if left := getattr(self, fault):
-                    setattr(self, fault, left - 1)
+                if self.break_answers and sink in self._held:
+                    self.break_answers -= 1
                     self.broken += 1
                     break
                 await sink.send(part)
@@ -58,7 +49,6 @@ class BreakingProxy:
 
 @asynccontextmanager
 async def breaking(target: str) -> AsyncIterator[BreakingProxy]:
-    """Run a proxy before a server."""
     proxy = BreakingProxy(target)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     [inner] = listener.listeners

@@ -23,14 +23,7 @@ TAPE = "telegram:42"
 
 
 class Rig:
-    """A server in this event loop.
-
-    Attributes:
-        app: The application.
-        url: Where it is.
-        store: What it serves.
-        tokens: What it takes; ``token`` makes one.
-    """
+    """A server in this event loop."""
 
     def __init__(self, app: FastAPI, url: str, store: TapeStore, tokens: TokenStore) -> None:
         self.app = app
@@ -47,7 +40,6 @@ class Rig:
         return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, verify=False)
 
     def remote(self, token: str = "", **options: float) -> RemoteTapeStore:
-        """Return a store on it."""
         return RemoteTapeStore(self.url, token or self._admin, **options)
 
 
@@ -60,7 +52,6 @@ async def serving(
     listen: str = "127.0.0.1:0",
     **options: object,
 ) -> AsyncIterator[Rig]:
-    """Serve a store, by default one in memory."""
     store = store or InMemoryTapeStore()
     tokens = tokens or TokenStore(home / "tape-tokens.json")
     stopping = anyio.Event()
@@ -78,12 +69,10 @@ async def serving(
 
 
 def entry_line(text: str) -> bytes:
-    """Return a message to append."""
     return b'{"kind":"message","payload":{"role":"user","content":"%b"}}\n' % text.encode()
 
 
 async def put(client: httpx.AsyncClient, body: bytes, **headers: str) -> httpx.Response:
-    """Append to the tape."""
     return await client.post(
         "/v1/tapes/entries",
         params={"tape": TAPE},

@@ -62,6 +62,7 @@ async def test_a_package_offers_a_store_of_its_own(installed):
         build_tape_store(load_settings(home="home", tape_store="broken"))
 
 
+@pytest.mark.slow
 async def test_a_tape_server_is_asked_only_when_probed(tmp_path):
     async with serving(tmp_path) as rig:
         await rig.store.create_tape(TAPE)

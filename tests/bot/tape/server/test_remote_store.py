@@ -12,7 +12,7 @@ from strange_server import answering
 from tape_server_rig import TAPE, serving
 
 from bot.core.errors import TapeRefused, TapeUnavailable
-from bot.tape.entries import event, message
+from bot.tape.entries import event
 from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.stores.remote import RemoteTapeStore
 
@@ -26,7 +26,6 @@ async def rig(tmp_path):
 
 @pytest.fixture
 async def line(rig):
-    """A store behind a line that breaks."""
     async with breaking(rig.url) as proxy:
         store = RemoteTapeStore(proxy.url, rig.tokens.add("line", "admin", ["*"]))
         yield store, proxy
@@ -35,19 +34,6 @@ async def line(rig):
 
 def texts(entries):
     return [entry.payload["content"] for entry in entries if entry.kind == "message"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["break_answers", "break_requests"])
-async def test_an_append_whose_connection_broke_is_there_once(rig, line, fault):
-    store, proxy = line
-    for number in range(20):
-        setattr(proxy, fault, number % 3)
-        written = await store.append_many(TAPE, [message("user", f"{number}{x}") for x in "ab"])
-        assert [entry.id for entry in written] == [2 + number * 2, 3 + number * 2]
-    assert proxy.broken == 19
-    assert texts(await rig.store.read(TAPE)) == [f"{n}{x}" for n in range(20) for x in "ab"]
-    assert store.statistics()["retries"] == 19
 
 
 @pytest.mark.parametrize(
@@ -168,6 +154,7 @@ async def test_what_is_no_tape_server_is_told():
         assert set(told.values()) == {3}, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [NDJSON_MEDIA_TYPE, "application/json"])
 async def test_an_answer_without_end_is_given_up_and_never_held(kind):
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode()

@@ -67,6 +67,7 @@ async def ask(rig: Rig, token: str | None, method: str, path: str, tape: str = T
         return answer
 
 
+@pytest.mark.slow
 async def test_every_route_takes_the_tokens_that_it_should_and_no_other(rig):
     tokens = {scope: rig.tokens.add(scope, scope, ["telegram:*"]) for scope in SCOPES}
     elsewhere = rig.tokens.add("elsewhere", "admin", ["discord:*", "telegram:?"])

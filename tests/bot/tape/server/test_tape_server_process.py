@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from contextlib import AsyncExitStack, suppress
 
 import anyio
@@ -15,7 +14,6 @@ from bot.core.http.server import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.server import server as serve
 from bot.tape.server.tokens import TokenStore
-from bot.tape.stores.file import FileTapeStore
 
 
 @pytest.fixture
@@ -64,8 +62,8 @@ async def test_no_token_no_session_and_no_word_is_in_the_log_and_no_follower_kee
     assert not [secret for secret in (token, TAPE, "private words", "Bearer") if secret in log]
 
 
+@pytest.mark.slow
 async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, monkeypatch):
-    """However many; the oldest of those on which nothing was asked go first."""
     monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
     async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
         assert (await client.get("/v1/tapes")).status_code == 200
@@ -81,22 +79,3 @@ async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, mon
             assert (await late.get("/v1/tapes")).status_code == 200
         with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
             await streams[0].receive()
-
-
-async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path, caplog):
-    store = FileTapeStore(tmp_path / "tapes", sync=False)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    async with serving(tmp_path, store) as rig:
-        remote = rig.remote()
-        await remote.create_tape(TAPE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-        try:
-            with pytest.raises(Exception, match="could not be written") as refused:
-                await remote.append(TAPE, message("user", "lost"))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert type(refused.value).__name__ == "TapeWriteError"
-        assert "POST /v1/tapes/entries failed: TapeWriteError (File too large)" in caplog.text
-        assert TAPE not in caplog.text
-        assert (await remote.append(TAPE, message("user", "kept"))).id == 2
-        await remote.close()
