@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import httpx
+from bot.offline import OfflineModel
 from fastapi import APIRouter, FastAPI
 
 from bot.agent.commands.builtin import builtin_commands
@@ -34,7 +35,6 @@ from bot.mcp_server.tools import MemoryTools
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
-from bot.offline import OfflineModel
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.testing.fake_channel import ADA, FakeChannel

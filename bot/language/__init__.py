@@ -19,13 +19,10 @@ __all__ = [
     "parsed_facts",
     "plain_answers",
     "quantities",
-    "remaining_facts",
     "semantic_roles",
     "sentences",
     "speech_patterns",
     "spoken_times",
-    "statements",
     "topics",
-    "translation",
     "unsupported_words",
 ]

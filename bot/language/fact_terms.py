@@ -70,20 +70,6 @@ _SYNONYMS = (
     "fly flight plane",
 )
 
-_HYPONYMS = {
-    "pet": "dog cat hamster rabbit parrot bird fish horse turtle",
-    "animal": "dog cat hamster rabbit parrot bird fish horse turtle",
-    "child": "son daughter",
-    "sibling": "brother sister",
-    "parent": "mother father",
-    "partner": "wife husband girlfriend boyfriend spouse",
-    "spouse": "wife husband",
-    "family": "wife husband son daughter brother sister mother father child",
-    "diet": "vegetarian vegan eat",
-    "age": "birthday",
-    "vehicle": "car bike motorcycle",
-    "car": "park",
-}
 
 RELATIONS = frozenset(
     """
@@ -117,10 +103,6 @@ def fact_term(word: str) -> str:
     return _SYNONYMS_BY_STEM.get(base, base)
 
 
-HYPONYMS_BY_STEM = {
-    fact_term(kind): frozenset(fact_term(word) for word in members.split())
-    for kind, members in _HYPONYMS.items()
-}
 RELATION_TERMS = frozenset(fact_term(fold_text(word)) for word in RELATIONS)
 
 

@@ -64,7 +64,6 @@ _SUBORDINATE = frozenset(
     "when because if that while since and but as where before after than until though although so"
     " who which what or how why think hope believe know said wish feel guess".split()
 )
-_YOU = "\x00you"
 _IE = frozenset(("dies", "lies", "ties"))
 
 
@@ -167,29 +166,6 @@ def to_third(clause: str, who: str = USER) -> str:
         elif low in plain and core != "US":
             tokens[at] = plain[low] + tail
     return as_sentence(" ".join(tokens))
-
-
-def to_second(line: str, who: str = USER) -> str:
-    """Return a third person sentence about ``who`` in the second person."""
-    names = sorted({who, who[0].lower() + who[1:] if who == USER else who})
-    pattern = re.compile("(" + "|".join(re.escape(name) for name in names) + r")('s)?(?!\w)")
-    tokens = pattern.sub(lambda match: f"{_YOU}r" if match[2] else _YOU, line).split()
-    for at, core in enumerate(tokens):
-        if core == _YOU and (at == 0 or tokens[at - 1].lower() in _SUBORDINATE):
-            verb = verb_at(tokens, at + 1)
-            if verb is not None:
-                tokens[verb] = _keep_tail_case(tokens[verb])
-                if verb + 2 < len(tokens) and tokens[verb + 1] in ("and", "or"):
-                    second = base_verb(tokens[verb + 2])
-                    if second in VERBS:
-                        tokens[verb + 2] = second
-    text = " ".join(tokens).replace("\x00", "")
-    return as_sentence(re.sub(r"\byou themselves\b|\bthemselves\b", "yourself", text))
-
-
-def _keep_tail_case(token: str) -> str:
-    core, tail = _split_tail(token)
-    return base_verb(core) + tail
 
 
 def as_sentence(text: str) -> str:

@@ -24,7 +24,6 @@ from bot.language.grammatical_person import (
     MODALS,
     USER,
     VERBS,
-    as_sentence,
     base_verb,
     expand,
     is_past,
@@ -149,12 +148,6 @@ class ParsedFact:
 def strip_bullet(line: str) -> str:
     """Return a line of memory without its bullet or number."""
     return _BULLET.sub("", line).strip()
-
-
-def append_said_on(text: str, date: str) -> str:
-    """Return a sentence with the date on which it was said, which "tomorrow" needs."""
-    body = text.rstrip(".")
-    return as_sentence(f"{body} (said on {date})") if date else text
 
 
 def _owner(text: str) -> tuple[str, list[str], bool]:

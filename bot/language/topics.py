@@ -90,10 +90,3 @@ def topic_of(fact: ParsedFact) -> str:
         if topic:
             return topic
     return OTHER
-
-
-def slot_of(fact: ParsedFact) -> str:
-    """Return the person's attribute with one current value; empty if several values can hold."""
-    if fact.subject or not fact.owner or fact.negated or fact.former:
-        return ""
-    return f"user: {fact.slot}" if fact.slot in ("home", "job", "employer", "age", "name") else ""

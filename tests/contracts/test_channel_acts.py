@@ -12,12 +12,12 @@ from pathlib import Path
 import anyio
 import pytest
 from acting import lines_of, obeying, writing_tool
+from bot.offline import OfflineModel
 from channel_scenes import SCENES, Scene
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest, OnText, Usage
 from bot.llm.presets import ModelPresets, Preset
-from bot.offline import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply

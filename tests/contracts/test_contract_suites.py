@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from bot.offline import OfflineModel
 from pydantic import BaseModel
 
 from bot.agent.commands.registry import Command, CommandReply
 from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.core.errors import TapebotError
 from bot.llm.base import CapabilityProfile, ModelReply
-from bot.offline import OfflineModel
 from bot.testing.command_contract import CommandContract
 from bot.testing.model_contract import ModelContract
 from bot.testing.tool_contract import ToolContract

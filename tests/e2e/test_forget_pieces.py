@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from bot.offline.model import OfflineModel
 from forget_home import PERSON, TOWN, home
 from forget_traces import traces
 
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
-from bot.offline.model import OfflineModel
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 

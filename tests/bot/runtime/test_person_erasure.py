@@ -16,13 +16,13 @@ from unittest.mock import patch
 
 import anyio
 import pytest
+from bot.offline.model import OfflineModel
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.bus import Answer, Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.cli.main import main
-from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 

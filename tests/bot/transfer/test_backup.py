@@ -21,10 +21,10 @@ import anyio.to_thread
 import pexpect
 import pyrage
 import pytest
+from bot.offline.model import OfflineModel
 
 from bot.cli.main import main
 from bot.core.errors import BackupFailed
-from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 from bot.transfer.backup import (
     FILES,

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from bot.offline.model import OfflineModel
 from waiting import until
 
 from bot.agent.consolidation.imported_tapes import read_imported_tape
@@ -17,7 +18,6 @@ from bot.cli.import_assistants import import_assistant
 from bot.memory.records.fact import Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.offline.model import OfflineModel
 from bot.runtime.settings import load_settings
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
