@@ -60,10 +60,6 @@ VERBS = frozenset(
     move start finish stay rent share care spend commute leave arrive return attend celebrate
     """.split()
 )
-_SUBORDINATE = frozenset(
-    "when because if that while since and but as where before after than until though although so"
-    " who which what or how why think hope believe know said wish feel guess".split()
-)
 _IE = frozenset(("dies", "lies", "ties"))
 
 
