@@ -33,8 +33,6 @@ REMEMBER = N_("remember:")
 _KEPT = N_("Kept.")
 _FOUND = N_("You wrote, newest first:")
 _NOT_FOUND = N_("No line of yours has these words.")
-_READ = N_("Kept. A question finds what the file says, too.")
-_UNREAD = N_("I cannot look into this file without a model.")
 _TASK = N_("This task needs a language model, and none is connected: `TAPEBOT_MODEL` names one.")
 _NO_MODEL = N_(
     "No language model is connected, so I am a notebook: I keep what you write, and a question mark finds "
@@ -49,7 +47,7 @@ _NOTHING_WRITTEN = (
 _HEADER = LazyPattern(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d, (?P<who>[^\n\]]{1,200}?)(?P<unasked>, sent by tapebot, not by the user)?\] "
 )
-_ADDED = LazyPattern(r"\n(?:<quoted>\n|\((?P<file>image|audio|video|document|voice message)\b)")
+_ADDED = LazyPattern(r"\n(?:<quoted>\n|\((?:image|audio|video|document|voice message)\b)")
 # A line of which some no longer holds has a remark before the colon, and is not matched.
 _LINE = LazyPattern(
     r"(?:> )?- (?:(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), )?(?P<who>(?:file:)?[^\n\[:]{1,200})"
@@ -100,31 +98,37 @@ _GRAMMAR = (
 
 
 class NotebookModel:
-    """Answers every request at once, without network, tokens or cost."""
+    """Answers every request at once, without network, tokens or cost.
+
+    Args:
+        in_place_of_model: Whether a model is connected, and only this answer is the notebook's.
+    """
 
     name = "offline"
     profile = CapabilityProfile(tools=True, context_tokens=128_000, can_judge=False)
+
+    def __init__(self, *, in_place_of_model: bool = False) -> None:
+        self._says_no_model = not in_place_of_model
 
     @instrumented
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds."""
         if request.purpose == "consolidation":
-            arguments = {"history_entry": _NOTHING_WRITTEN, "operations": []}
-            return _calls("save_memory", [arguments], 0)
+            return _calls("save_memory", [{"history_entry": _NOTHING_WRITTEN, "operations": []}], 0)
         if request.purpose != "turn":
             return ModelReply(_NOTHING_WRITTEN, model=self.name)
         messages = _with_texts(request)
-        begin = max((at for at, (one, _) in enumerate(messages) if _is_answer(one)), default=-1)
-        asked = _asked(messages[begin + 1 :])
-        found = _looked_up(messages[begin + 1 :])
+        begin = max((at for at, one in enumerate(messages) if _is_answer(one)), default=-1)
+        turn = messages[begin + 1 :]
+        asked, found = _asked(turn), _looked_up(turn)
         at_hand = [one.words for one in _people(messages) if not _ENDS_ASKING.search(one.words)]
         missing = [one for question in asked for one in question.missing(found, at_hand)]
         may_ask = any(tool.name == RECALL_CALL for tool in request.tools)
         if missing and may_ask and request.tool_choice == "auto":
             return _calls(RECALL_CALL, missing, len(messages))
-        parts = dict.fromkeys(one.answer(found, at_hand) for one in asked)
-        text = "\n\n".join(parts) or _(_KEPT)
-        if begin < 0 and not any(_AUTO_HANDOFF in told for _one, told in messages[:1]):
+        text = "\n\n".join(dict.fromkeys(one.answer(found, at_hand) for one in asked)) or _(_KEPT)
+        is_first = begin < 0 and not any(_AUTO_HANDOFF in one["content"] for one in messages[:1])
+        if is_first and self._says_no_model:
             text += f"\n\n_{_(_NO_MODEL, remember=_(REMEMBER))}_"
         if on_text is not None:
             on_text(text)
@@ -154,6 +158,10 @@ class _Line:
     text: str
     file: str
 
+    @property
+    def age(self) -> tuple[str, int]:
+        return self.when, self.entry
+
     def __str__(self) -> str:
         try:
             day = format_date(date.fromisoformat(self.when[:10])) + self.when[10:]
@@ -164,17 +172,11 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A message to answer: its author's label, the words, and whether files with or without text came."""
+    """A message to answer: its author's label, and the words."""
 
     who: str
     words: str
     is_task: bool
-    has_file: bool
-    has_text: bool
-
-    @property
-    def is_question(self) -> bool:
-        return not self.is_task and _ASKS.search(self.words) is not None
 
     @property
     def is_in_group(self) -> bool:
@@ -182,18 +184,14 @@ class _Asked:
 
     def answer(self, found: Mapping[str, str], at_hand: Sequence[str]) -> str:
         """Return the answer, given the results of look-ups and the lines in view."""
-        if self.is_task:
-            return _(_TASK)
-        if self.is_question:
-            lines = sorted(self._quoted(found, at_hand), key=_age, reverse=True)
-            return "\n".join([_(_FOUND), *map(str, lines)]) if lines else _(_NOT_FOUND)
-        if self.has_text:
-            return _(_READ)
-        return _(_UNREAD) if self.has_file and not self.words else _(_KEPT)
+        if self.is_task or not _ASKS.search(self.words):
+            return _(_TASK if self.is_task else _KEPT)
+        lines = sorted(self._quoted(found, at_hand), key=lambda one: one.age, reverse=True)
+        return "\n".join([_(_FOUND), *map(str, lines)]) if lines else _(_NOT_FOUND)
 
     def missing(self, found: Mapping[str, str], at_hand: Sequence[str]) -> list[dict[str, Any]]:
         """Return the arguments of the next look-ups for a question; empty if all are done."""
-        if not self.is_question:
+        if self.is_task or not _ASKS.search(self.words):
             return []
         first = [one for one in self._look_ups(self.words) if json.dumps(one) not in found]
         best = self._quoted(found, at_hand)[:1] if not first else []
@@ -239,32 +237,25 @@ class _Asked:
         return who == self.who or not (self.is_in_group or _NOT_A_PERSON.fullmatch(who))
 
 
-def _age(line: _Line) -> tuple[str, int]:
-    return line.when, line.entry
-
-
 def _same(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".")
 
 
 def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: float) -> list[_Line]:
-    """Return the lines that share telling words, best first.
+    """Return the lines that have ``least`` of the weights of the words, best first.
 
-    Args:
-        words: What they are compared with.
-        lines: The lines.
-        at_hand: Other lines, which show how rare a word is.
-        least: Share of the weights of the words that a line must have.
+    A word weighs the more the fewer of the lines and of those at hand have it.
     """
     terms = {one: set(with_pairs(tokenize(one.text))) for one in lines}
     others = {_same(one) for one in at_hand} - {_same(one.text) for one in lines}
     bags = [*terms.values(), *(set(with_pairs(tokenize(one))) for one in others)]
     seen = Counter(term for bag in bags for term in bag)
-    weights = {
-        term: math.log(1 + len(bags) / max(1, seen[term]))
+    telling = (
+        term
         for term in parse_query(words).terms
         if term not in _grammar() and not _HIRAGANA.fullmatch(term)
-    }
+    )
+    weights = {term: math.log(1 + len(bags) / max(1, seen[term])) for term in telling}
     most = max(_RARE, _FEW * len(bags))
     scores = {
         one: sum(weights.get(term, 0.0) for term in bag if seen[term] <= most)
@@ -272,7 +263,7 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
     }
     enough = max(least * sum(weights.values()), _NEAR * max(scores.values(), default=0.0))
     near = [one for one, score in scores.items() if score and score >= enough]
-    return sorted(near, key=lambda one: (scores[one], *_age(one)), reverse=True)
+    return sorted(near, key=lambda one: (scores[one], one.age), reverse=True)
 
 
 @cache
@@ -280,34 +271,28 @@ def _grammar() -> frozenset[str]:
     return frozenset(tokenize(_GRAMMAR))
 
 
-_Told = tuple[ChatMessage, str]
-"""A message with its text, the last one's without the records at its end."""
+def _with_texts(request: ModelRequest) -> list[ChatMessage]:
+    """Return the messages with texts for contents, the last one without the records at its end."""
+    messages = [{**one, "content": _text(one.get("content"))} for one in request.messages]
+    if messages and request.tail_length:
+        messages[-1]["content"] = messages[-1]["content"][: -request.tail_length]
+    return messages
 
 
-def _with_texts(request: ModelRequest) -> list[_Told]:
-    told = [(one, _text(one)) for one in request.messages]
-    if told and request.tail_length:
-        told[-1] = (told[-1][0], told[-1][1][: -request.tail_length])
-    return told
-
-
-def _text(message: ChatMessage) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(map(part_text, content))
-    return content if isinstance(content, str) else ""
+def _text(content: Any) -> str:
+    return "".join(map(part_text, content)) if isinstance(content, list) else content or ""
 
 
 def _is_answer(message: ChatMessage) -> bool:
     said = message.get("role") == "assistant" and not message.get("tool_calls")
-    return said and message.get("content") != UNANSWERED
+    return said and message["content"] != UNANSWERED
 
 
-def _people(messages: Iterable[_Told]) -> list[_Asked]:
-    return [_read(text) for message, text in messages if message.get("role") == "user"]
+def _people(messages: Iterable[ChatMessage]) -> list[_Asked]:
+    return [_read(one["content"]) for one in messages if one.get("role") == "user"]
 
 
-def _asked(turn: Iterable[_Told]) -> list[_Asked]:
+def _asked(turn: Iterable[ChatMessage]) -> list[_Asked]:
     """Return the messages to answer; in a group those of who wrote last, since others may only be heard."""
     asked = _people(turn)
     return [one for one in asked if one.who == asked[-1].who or not asked[-1].is_in_group]
@@ -317,30 +302,22 @@ def _read(text: str) -> _Asked:
     """Return a message of the prompt, without what was quoted in it and what its files say."""
     header = _HEADER.match(text)
     body = text[header.end() :] if header else text
-    added = [*_ADDED.finditer(body)]
-    files = [one.start() for one in added if one["file"]]
+    if added := _ADDED.search(body):
+        body = body[: added.start()]
     who = header["who"].strip() if header else ""
-    return _Asked(
-        who,
-        body[: added[0].start()].strip() if added else body.strip(),
-        header is not None and bool(header["unasked"]) and who.startswith("schedule"),
-        bool(files),
-        bool(files) and "\n<quoted>\n" in body[files[0] :],
-    )
+    unasked = header is not None and bool(header["unasked"])
+    return _Asked(who, body.strip(), unasked and who.startswith("schedule"))
 
 
-def _looked_up(turn: Sequence[_Told]) -> dict[str, str]:
+def _looked_up(turn: Sequence[ChatMessage]) -> dict[str, str]:
     """Return the results of the look-ups in a turn, by their arguments."""
     asked = {
         str(call.get("id")): str((call.get("function") or {}).get("arguments"))
-        for message, _text in turn
+        for message in turn
         for call in message.get("tool_calls") or ()
     }
-    return {
-        asked[str(message.get("tool_call_id"))]: text
-        for message, text in turn
-        if message.get("role") == "tool" and str(message.get("tool_call_id")) in asked
-    }
+    results = [one for one in turn if one.get("role") == "tool"]
+    return {asked.get(str(one.get("tool_call_id")), ""): one["content"] for one in results}
 
 
 def _calls(name: str, calls: Sequence[dict[str, Any]], step: int) -> ModelReply:
