@@ -13,11 +13,11 @@ from typing import Any
 
 import anyio
 
+from bot.agent.notebook import NotebookModel
 from bot.core.errors import TapebotError
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.runtime.app import make_judge, make_model
-from bot.runtime.models import offline_model
 from bot.runtime.settings import Settings, export_dotenv, load_settings
 from evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
 from evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
@@ -114,7 +114,7 @@ def eval_notes(paths: Sequence[Path], as_json: bool) -> int:
     """
     counted: dict[str, dict[str, int]] = {}
     for path in paths:
-        answers = anyio.run(answer_notes, read_labels(path, NotesLine), offline_model())
+        answers = anyio.run(answer_notes, read_labels(path, NotesLine), NotebookModel())
         verdicts = Counter(answer.verdict for answer in answers)
         counted[path.stem] = {"n": len(answers), **{one: verdicts[one] for one in NOTES_VERDICTS}}
         for answer in answers:

@@ -13,11 +13,11 @@ from typing import Any
 
 import anyio
 import httpx
-from bot.offline import OfflineModel
 from fastapi import APIRouter, FastAPI
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.login import LoginCode, login_command
+from bot.agent.notebook import NotebookModel
 from bot.bus import WEB_CHANNEL, Address, Sender
 from bot.bus.access.control import open_access_control
 from bot.core.clock import SystemClock
@@ -48,7 +48,7 @@ Said = str | tuple[str, str]
 """What somebody writes; with what the model answers, where the offline responder is not to."""
 
 
-class RigModel(OfflineModel):
+class RigModel(NotebookModel):
     """Answers as a test wants it, else by the rules of the offline responder."""
 
     def __init__(self) -> None:

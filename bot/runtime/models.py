@@ -17,7 +17,7 @@ from bot.llm.retry import FallbackModel, RetryingModel
 ModelClient = Literal["http", "litellm"]
 """What calls models: the clients of ``bot.llm.http``, or litellm."""
 
-OFFLINE = "offline"
+OFFLINE = NotebookModel.name
 _GGUF = "gguf:"
 
 RESERVED_MODELS = frozenset(["ft", "gguf", "local", "none", OFFLINE])
@@ -49,23 +49,18 @@ class ModelOptions:
     plugins: Plugins = field(default_factory=Plugins)
 
 
-def offline_model() -> Model:
-    """Return the notebook that stands for a model where there is none."""
-    return NotebookModel()
-
-
 def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
     """Return the named model, with retries if it is called over a network or in threads.
 
     Heavy libraries are loaded later.
 
     Args:
-        name: ``provider/model``, ``gguf:PATH``, ``PLUGIN:NAME`` or ``offline``.
+        name: ``provider/model``, ``gguf:PATH``, ``PLUGIN:NAME`` or ``offline``, the notebook.
         options: How it is called.
         slots: Bound concurrent calls.
     """
     if name == OFFLINE:
-        return offline_model()
+        return NotebookModel()
     return RetryingModel(_adapter(name, options), timeout_total=options.timeout_total, slots=slots)
 
 

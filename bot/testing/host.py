@@ -24,7 +24,6 @@ from bot.agent.commands.skills import skills_command
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
 from bot.agent.languages import Languages
-from bot.agent.notebook import NotebookModel
 from bot.agent.skills.skill_library import SkillLibrary
 from bot.agent.skills.skill_sources import SkillFetcher
 from bot.agent.spending.metered_model import MeteredModel
@@ -220,7 +219,7 @@ async def session_host(
     members = scopes.identity_linker.people.members
     languages = Languages(store, members, "en")
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
-    model = model if spending is None else MeteredModel(model, spending, NotebookModel)
+    model = model if spending is None else MeteredModel(model, spending)
     blobs = FolderBlobs(folder / "blobs")
     skills = SkillLibrary(
         WorkspaceFiles(folder / "workspace", clock),

@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 from acting import lines_of, obeying, writing_tool
-from bot.offline import OfflineModel
 from channel_scenes import SCENES, Scene
 from waiting import until
 
+from bot.agent.notebook import NotebookModel
 from bot.llm.base import ModelReply, ModelRequest, OnText, Usage
 from bot.llm.presets import ModelPresets, Preset
 from bot.testing.host import Host, session_host
@@ -29,7 +29,7 @@ TELEGRAM_DATA, DISCORD_LABEL = 64, 80
 PEOPLE = [f"person.{number}@some-long-domain-{number}.example" for number in range(200)]
 
 
-class Assistant(OfflineModel):
+class Assistant(NotebookModel):
     """The offline responder, which costs something, and acts when it is told to."""
 
     name = "assistant"

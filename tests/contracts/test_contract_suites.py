@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from bot.offline import OfflineModel
 from pydantic import BaseModel
 
 from bot.agent.commands.registry import Command, CommandReply
+from bot.agent.notebook import NotebookModel
 from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.core.errors import TapebotError
 from bot.llm.base import CapabilityProfile, ModelReply
@@ -81,10 +81,10 @@ async def test_a_command_that_raises_on_odd_words_breaks_the_contract(tmp_path):
 
 class TestOfflineResponder(ModelContract):
     def create(self):
-        return OfflineModel()
+        return NotebookModel()
 
 
-class Mute(OfflineModel):
+class Mute(NotebookModel):
     name = "mute"
     profile = CapabilityProfile(tools=True)
 

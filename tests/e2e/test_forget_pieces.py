@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.offline.model import OfflineModel
 from forget_home import PERSON, TOWN, home
 from forget_traces import traces
 
+from bot.agent.notebook import NotebookModel
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
 from bot.tape.stores.folder_verification import verify_folder
@@ -22,7 +22,7 @@ LEFT = "[erased] and my sister Ola is a nurse."
 @asynccontextmanager
 async def told(folder: Path, *texts: str) -> AsyncIterator[Host]:
     """A home whose responder learns what it is told, and has been told this."""
-    async with home(folder, OfflineModel()) as host:
+    async with home(folder, NotebookModel()) as host:
         for text in texts:
             await host.channel.ask(text)
         yield host
@@ -75,7 +75,7 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert await host.channel.ask(confirm) == done
         await until_clean(host, tmp_path)
     assert not verify_folder(tmp_path / "tapes", "").problems
-    async with home(tmp_path, OfflineModel()) as host:
+    async with home(tmp_path, NotebookModel()) as host:
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from bot.offline.model import OfflineModel
 from waiting import until
 
 from bot.agent.consolidation.imported_tapes import read_imported_tape
+from bot.agent.notebook import NotebookModel
 from bot.bus import Sender
 from bot.cli.import_assistants import import_assistant
 from bot.memory.records.fact import Fact
@@ -86,7 +86,7 @@ async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepte
         talk("late", "My sister Paula works as a nurse.", "Nice.", start=START + 9_000_000),
         talk("early", "My cat is called Miso.", "A lovely name!", "I live in Lisbon.", "Sunny!"),
     )
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         shown = await host.channel.ask("/memory import")
         assert "**Imported conversations: 2** (2 of ChatGPT)" in shown
         assert "0 conversations were read for facts, 2 were not" in shown
@@ -112,7 +112,7 @@ async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepte
 
 async def test_nothing_is_read_until_it_is_asked_for_and_a_pause_holds(tmp_path):
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         await host.channel.ask("hello")
         await host.channel.ask("/memory pause")
         told = await host.channel.ask("/memory import start")
@@ -134,7 +134,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
         talk("k", "My cat is called Miso.", "Miso it is.", "I live in Lisbon.", "Ah."),
         talk("unread", "Miso again.", "Yes."),
     )
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         await host.channel.ask("/memory import start")
         await all_read(host)
         await host.channel.ask("/memory accept all")
@@ -147,7 +147,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
     for file in (tmp_path / "tapes").rglob("*"):
         if file.is_file():
             assert b"Miso" not in file.read_bytes(), file
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         said = [one.payload.get("content") for one in await host.tape("chatgpt:k")]
         assert "I live in Lisbon." in said
 
@@ -155,7 +155,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
 @pytest.mark.parametrize("private", [True, False])
 async def test_others_and_groups_see_nothing_of_it(tmp_path, private):
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         sent = await host.channel.send(
             "/memory import start", sender=BOB, private=private, chat="9"
         )
@@ -167,11 +167,11 @@ async def test_others_and_groups_see_nothing_of_it(tmp_path, private):
 async def test_a_command_in_an_imported_conversation_learns_nothing_of_it(tmp_path):
     """The site lets an owner give commands in any conversation."""
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         channel = host.add_channel("chatgpt")
         await channel.ask("/memory", chat="k")
         await channel.ask("/new", chat="k")
         assert "Miso" not in await channel.ask("/memory", chat="k")
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, NotebookModel()) as host:
         assert await facts(host) == []
         assert await host.events("memory/consolidated", "chatgpt:k") == []
