@@ -45,11 +45,11 @@ from channels.web.remote_commands import WebRemoteCommands
 URL = "http://127.0.0.1:8020"
 
 Said = str | tuple[str, str]
-"""What somebody writes; with what the model answers, where the offline responder is not to."""
+"""What somebody writes; with what the model answers, where the notebook is not to."""
 
 
 class RigModel(NotebookModel):
-    """Answers as a test wants it, else by the rules of the offline responder."""
+    """Answers as a test wants it, else as the notebook."""
 
     def __init__(self) -> None:
         self.answers: list[str] = []

@@ -30,7 +30,7 @@ PEOPLE = [f"person.{number}@some-long-domain-{number}.example" for number in ran
 
 
 class Assistant(NotebookModel):
-    """The offline responder, which costs something, and acts when it is told to."""
+    """The notebook, which costs something, and acts when it is told to."""
 
     name = "assistant"
 
