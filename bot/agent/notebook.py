@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from bot.agent.context import RECALL_CALL, UNANSWERED
+from bot.agent.grammar_words import GRAMMAR_WORDS
 from bot.core.i18n import N_, _, every_translation, format_date
 from bot.core.patterns import LazyPattern
 from bot.llm.base import CapabilityProfile, ChatMessage, ModelReply, ModelRequest, OnText, ToolCall
@@ -40,9 +41,7 @@ _NO_MODEL = N_(
     "A model would talk with you, read pictures, keep facts up to date and do tasks: `TAPEBOT_MODEL` in "
     "`.env` names one."
 )
-_NOTHING_WRITTEN = (
-    "No language model is connected, so nothing is written here. What was said is on the tape."
-)
+_NOTHING_WRITTEN = N_("No language model was connected: what was said is on the tape alone.")
 
 _HEADER = LazyPattern(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d, (?P<who>[^\n\]]{1,200}?)(?P<unasked>, sent by tapebot, not by the user)?\] "
@@ -68,33 +67,6 @@ _LEAST, _LEAST_NEWER = 0.15, 0.3
 """Share of the weights of the words of a question, or of the best line, that a line must have."""
 _RARE, _FEW = 2, 0.2
 """A telling word is in at most so many lines at hand, or in this share of them."""
-_GRAMMAR = (
-    # de
-    "wer wen wem was wo wann wie warum wohin woher welche welcher welches welchen der die das den dem des ein eine "
-    "einen einem einer ist sind war waren bin hat habe haben hatte wird werden kann mein meine meinen meinem meiner "
-    "unser unsere ich du er sie es wir ihr und oder nicht kein keine auf in im am an zu zum zur von vom mit für bei bis "
-    "aus nach um noch so viel viele da "
-    # fr
-    "qui quoi où quand comment combien pourquoi quel quelle quels quelles est est-ce le la les des un une du de au aux à "
-    "et ou ne pas plus sont était ai as a avons ont mon ma mes notre nos son sa ses je il elle nous vous ils ce cette "
-    "dans pour sur avec sans chez par depuis c d l j s n m qu en "
-    # es, pt
-    "qué quién quiénes dónde cuándo cómo cuánto cuál cuáles por para el los las unos son era está están hay tiene tengo "
-    "mi mis tu su sus yo se me lo al del con sin y o no que más ya muy desde hasta quem onde quando como qual quais os "
-    "um uma são foi tem tenho meu minha seu sua não do da dos das na ao em com "
-    # it
-    "chi che cosa dove quando come quanto perché quale quali gli i uno della dello dei degli delle nel nella sul sulla "
-    "con per tra è sono ho ha abbiamo mio mia miei mie suo di si ci "
-    # ru, uk
-    "кто что где когда как сколько почему зачем куда откуда какой какая какое какие чей и или не в во на с со у к о об "
-    "от до из за по для мой моя мое мои наш наша я ты он она мы вы они это есть был была были меня мне ли же хто що де "
-    "коли як скільки чому куди який яка яке які чий та або з зі від про мій моє мої ми ви вони це є був була були мені чи "
-    # zh
-    "什么 什麽 哪里 哪儿 哪个 在哪 是谁 我的 你的 他的 她的 我们 多少 怎么 时候 为什 几点 是什 有什 "
-    # ar
-    "من ما ماذا أين متى كيف كم لماذا أي هل في على إلى عن مع هو هي هذا هذه لي لا أنا كان كانت"
-)
-"""Words of grammar, which tell nothing; the search leaves out the English ones."""
 
 
 class NotebookModel:
@@ -114,9 +86,11 @@ class NotebookModel:
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds."""
         if request.purpose == "consolidation":
-            return _calls("save_memory", [{"history_entry": _NOTHING_WRITTEN, "operations": []}], 0)
+            return _calls(
+                "save_memory", [{"history_entry": _(_NOTHING_WRITTEN), "operations": []}], 0
+            )
         if request.purpose != "turn":
-            return ModelReply(_NOTHING_WRITTEN, model=self.name)
+            return ModelReply(_(_NOTHING_WRITTEN), model=self.name)
         messages = _with_texts(request)
         begin = max((at for at, one in enumerate(messages) if _is_answer(one)), default=-1)
         turn = messages[begin + 1 :]
@@ -268,7 +242,7 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
 
 @cache
 def _grammar() -> frozenset[str]:
-    return frozenset(tokenize(_GRAMMAR))
+    return frozenset(tokenize(GRAMMAR_WORDS))
 
 
 def _with_texts(request: ModelRequest) -> list[ChatMessage]:

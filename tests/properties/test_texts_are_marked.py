@@ -28,7 +28,7 @@ OTHER_READERS = {
     "the log and monitoring": """bus/journal.py bus/postgres/codec.py bus/postgres/held_session.py
         core/response_limits.py core/telemetry llm/http llm/litellm_library.py
         mcp_client/bounded_http.py""",
-    "nobody: they are words of languages": """memory/gate/cited_sentences.py
+    "nobody: they are words of languages": """agent/grammar_words.py memory/gate/cited_sentences.py
         memory/gate/fact_similarity.py memory/gate/instruction_detection.py
         memory/gate/remember_requests.py memory/gate/secret_detection.py memory/records/fact_slot.py""",
     "whoever opens it, so that all read the same": "transfer/backup.py",

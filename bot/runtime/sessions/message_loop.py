@@ -313,7 +313,7 @@ class MessageLoop:
         fold = self._session.fold
         agent = self._session.services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
         is_notebook = agent.model.name == NotebookModel.name
-        return ParsedCommand("memory", f"add {text}") if is_notebook else None
+        return parse_command(f"/memory add {text}") if is_notebook else None
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
