@@ -57,7 +57,7 @@ _ASKS = LazyPattern(r"[？؟՞⸮]|\?(?![\w=&%/])")  # The one in an address ask
 _ENDS_ASKING = LazyPattern(r"[?？؟՞⸮][\s\"'»”’)]*\Z")
 _HIRAGANA = LazyPattern("[\u3041-\u309f\u30fc]+")
 _FILE = "file:"
-_AUTO_HANDOFF = '<handoff name="auto_handoff'
+_WITHIN_SESSION = LazyPattern(r'<handoff name="(?!session/)')
 _MOST_LINES, _MOST_NEWER = 4, 2
 _LONGEST_QUERY = 1_000
 _ANY_DAYS = 36_500
@@ -101,8 +101,8 @@ class NotebookModel:
         if missing and may_ask and request.tool_choice == "auto":
             return _calls(RECALL_CALL, missing, len(messages))
         text = "\n\n".join(dict.fromkeys(one.answer(found, at_hand) for one in asked)) or _(_KEPT)
-        is_first = begin < 0 and not any(_AUTO_HANDOFF in one["content"] for one in messages[:1])
-        if is_first and self._says_no_model:
+        goes_on = any(_WITHIN_SESSION.search(one["content"]) for one in messages[:1])
+        if begin < 0 and not goes_on and self._says_no_model:
             text += f"\n\n_{_(_NO_MODEL, remember=_(REMEMBER))}_"
         if on_text is not None:
             on_text(text)
