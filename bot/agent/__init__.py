@@ -13,6 +13,7 @@ __all__ = [
     "files",
     "foreign_text",
     "languages",
+    "notebook",
     "refusals",
     "request_builder",
     "request_reconstruction",
