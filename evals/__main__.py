@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from bot.agent.notebook import NotebookModel
 from bot.core.errors import TapebotError
 from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
@@ -38,6 +40,7 @@ from evals.metrics import (
     by_speaker,
     compute_metrics,
 )
+from evals.notes_eval import NOTES_FILES, NOTES_VERDICTS, NotesLine, answer_notes
 from evals.recall_eval import ask_all
 
 Judged = TypeVar("Judged")
@@ -126,6 +129,28 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
                 f"{graded_answer.verdict}: {said!r}, {graded_answer.label.ask!r}: {graded_answer.text!r}"
             )
     _print_counts(told)
+    return 0
+
+
+def eval_notes(paths: Sequence[Path], as_json: bool) -> int:
+    """Ask the program without a model about notes; print counts, and each answer that is not right.
+
+    Raises:
+        TapebotError: A file is malformed; the text says where.
+        OSError: A file cannot be read.
+    """
+    counted: dict[str, dict[str, int]] = {}
+    for path in paths:
+        answers = anyio.run(answer_notes, read_labels(path, NotesLine), NotebookModel())
+        verdicts = Counter(answer.verdict for answer in answers)
+        counted[path.stem] = {"n": len(answers), **{one: verdicts[one] for one in NOTES_VERDICTS}}
+        for answer in answers:
+            if answer.verdict != "right" and not as_json:
+                print(f"{answer.verdict}: {answer.label.ask!r}: {answer.text!r}")
+    if as_json:
+        print(json.dumps(counted, ensure_ascii=False))
+    else:
+        _print_counts(counted)
     return 0
 
 
@@ -254,7 +279,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     answers = kinds.add_parser("answers", help="answers about facts that have changed")
     answers.add_argument("file", type=Path)
-    for one in (recall, claims, answers):
+    notes = kinds.add_parser("notes", help="answers without a model about notes")
+    notes.add_argument("files", metavar="FILE", type=Path, nargs="*", default=NOTES_FILES)
+    for one in (recall, claims, answers, notes):
         one.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -265,6 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.kind == "recall":
             return eval_recall(chosen.files, chosen.json, chosen.embeddings)
+        if chosen.kind == "notes":
+            return eval_notes(chosen.files, chosen.json)
         export_dotenv()
         settings = load_settings()
         if chosen.kind == "answers":

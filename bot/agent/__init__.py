@@ -14,6 +14,7 @@ __all__ = [
     "files",
     "foreign_text",
     "languages",
+    "notebook",
     "refusals",
     "request_builder",
     "request_reconstruction",

@@ -357,7 +357,7 @@ def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
 def _usable(name: str, settings: Settings) -> CheckResult:
     if name == "offline":
         return CheckResult(
-            "model", "ok", _("the offline responder; TAPEBOT_MODEL sets a language model")
+            "model", "ok", _("a notebook, without a language model; TAPEBOT_MODEL sets one")
         )
     if name.startswith("gguf:"):
         return _gguf(Path(name.removeprefix("gguf:")))

@@ -1,21 +1,13 @@
-"""Analyse sentences of several languages by rules; compare claims with evidence. Pure."""
+"""Read the words of several languages where a rule must: sentences, orders to forget, a plain yes. Pure."""
 
 __all__ = [
     "claim_terms",
     "clauses",
-    "fact_terms",
     "folding",
     "forget_requests",
-    "grammatical_person",
-    "language_detection",
     "lexicon",
     "names",
-    "parsed_facts",
     "plain_answers",
-    "remaining_facts",
     "sentences",
     "speech_patterns",
-    "statements",
-    "topics",
-    "translation",
 ]

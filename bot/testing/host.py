@@ -48,7 +48,6 @@ from bot.mcp_client.settings import McpServer
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
-from bot.offline.model import OfflineModel
 from bot.runtime.app.file_services import make_file_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
@@ -223,7 +222,7 @@ async def session_host(
     members = scopes.identity_linker.people.members
     languages = Languages(store, members, "en")
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
-    model = model if spending is None else MeteredModel(model, spending, OfflineModel)
+    model = model if spending is None else MeteredModel(model, spending)
     blobs = FolderBlobs(folder / "blobs")
     skills = SkillLibrary(
         WorkspaceFiles(folder / "workspace", clock),

@@ -9,21 +9,36 @@ from pathlib import Path
 from forget_home import PERSON, TOWN, home
 from forget_traces import traces
 
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
-from bot.offline.model import OfflineModel
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 BOTH = f"I live in {TOWN}. My sister Ola is a nurse."
 LEFT = "[erased]. My sister Ola is a nurse."
 OLA = 'On 10 February 2026 the user said: "My sister Ola is a nurse."'
 
 
+def learning(request: ModelRequest) -> ModelReply:
+    """Save both facts of ``BOTH``, and echo nothing."""
+    newest = request.messages[-1]
+    if newest["role"] == "user" and BOTH in str(newest["content"]):
+        facts = (f"The user lives in {TOWN}.", "The user's sister Ola is a nurse.")
+        return tool_call_reply(memory_save_call(*facts))
+    return text_reply("Noted.")
+
+
 @asynccontextmanager
 async def told(folder: Path, *texts: str) -> AsyncIterator[Host]:
-    """A home whose responder learns what it is told, and has been told this."""
-    async with home(folder, OfflineModel()) as host:
+    """A home whose model learns where Ada lives and what her sister is, and has been told this."""
+    async with home(folder, ScriptedModel(learning)) as host:
         for text in texts:
             await host.channel.ask(text)
         yield host
@@ -71,12 +86,11 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
             (number, "My sister Ola is a nurse.")
         ]
         assert "My sister Ola is a nurse" in await host.channel.ask("/memory why 2")
-        assert "nurse" in await host.channel.ask("What is my sister's job?")
         assert "It rains today." in [one.payload.get("content") for one in after]
         assert await host.channel.ask(confirm) == done
         await until_clean(host, tmp_path)
     assert not verify_folder(tmp_path / "tapes", "").problems
-    async with home(tmp_path, OfflineModel()) as host:
+    async with home(tmp_path) as host:
         assert list(await facts(host)) == [OLA]
 
 

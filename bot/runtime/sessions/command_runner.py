@@ -12,6 +12,7 @@ from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
 from bot.agent.consolidation.imported_tapes import ImportedTape
 from bot.agent.consolidation.judge_trial import failed_judge_text
+from bot.agent.notebook import NotebookModel
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
@@ -223,8 +224,8 @@ class SessionContext:
         if isinstance(agent.model, RefusingModel):
             return _("none: this problem is private, and there is no private model")
         name = agent.model.name
-        if name == "offline" and not agent.preset:
-            return _("offline responder (no language model; set `TAPEBOT_MODEL` for one)")
+        if name == NotebookModel.name and not agent.preset:
+            return _("a notebook (no language model; set `TAPEBOT_MODEL` for one)")
         if not agent.preset:
             private = _("`{model}` (this problem is private)", model=name)
             return private if agent.private else f"`{name}`"

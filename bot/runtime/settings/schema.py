@@ -100,7 +100,7 @@ class Settings(ChannelSettings, BaseSettings):
     )
     model: ModelName | None = Field(
         None,
-        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline.',
+        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline, a notebook.',
     )
     model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
         None, description="Address of the model's API; unset: the provider's own."
