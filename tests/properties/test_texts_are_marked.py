@@ -28,8 +28,8 @@ OTHER_READERS = {
     "the log and monitoring": """bus/journal.py bus/postgres/codec.py bus/postgres/held_session.py
         core/response_limits.py core/telemetry llm/http llm/litellm_library.py
         mcp_client/bounded_http.py""",
-    "nobody: they are words of languages": """agent/grammar_words.py memory/gate/instruction_detection.py
-        memory/gate/remember_requests.py memory/gate/secret_detection.py""",
+    "nobody: they are words of languages": """agent/grammar_words.py agent/schedules/times/words.py
+        memory/gate/instruction_detection.py memory/gate/remember_requests.py memory/gate/secret_detection.py""",
     "whoever opens it, so that all read the same": "transfer/backup.py",
 }
 """Files and folders whose texts people do not read in their language, by who reads them."""
