@@ -52,6 +52,7 @@ class RigModel(NotebookModel):
     """Answers as a test wants it, else as the notebook."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: list[str] = []
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:

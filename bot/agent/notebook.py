@@ -106,7 +106,7 @@ class NotebookModel:
             text += f"\n\n_{_(_NO_MODEL, remember=_(REMEMBER))}_"
         if on_text is not None:
             on_text(text)
-        return ModelReply(text, model=self.name)
+        return ModelReply(text, model=self.name, cache_reported=False)
 
     async def aclose(self) -> None:
         """Do nothing."""

@@ -40,7 +40,7 @@ async def found(rig, **asked):
 
 async def test_every_entry_of_a_conversation_is_told_in_one_line(rig):
     said = "I live in Hamburg. " + "It is far. " * 100
-    await rig.talk(TAPE, said, ("And?", "Yes."), "/memory add I like tea", "/problem new Boats")
+    await rig.talk(TAPE, said, "Where is Hamburg?", "/memory add I like tea", "/problem new Boats")
     shown = await entries(rig)
     assert [one["id"] for one in shown] == list(range(1, await rig.store.version(TAPE) + 1))
     for one in shown:
