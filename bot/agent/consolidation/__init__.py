@@ -3,6 +3,7 @@
 __all__ = [
     "claim_judge",
     "imported_tapes",
+    "judge_trial",
     "policy",
     "runner",
 ]
