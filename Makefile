@@ -56,7 +56,7 @@ test-pythons: $(BIN)/python ## Run the test suite on the other Pythons that are 
 	  done; [ -z "$$failed" ] || { echo "failed on Python$$failed" >&2; exit 1; }; }
 
 test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, floods, damage, pages in a browser
-	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE)
+	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE) --timeout 600
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
 	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) --hypothesis-profile night --timeout 600

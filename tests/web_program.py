@@ -50,7 +50,7 @@ class WebProgram:
         return False
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End it, with SIGKILL in the middle of whatever it does."""
+        """End it: in order, or with SIGKILL in the middle of whatever it does."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -58,8 +58,11 @@ class WebProgram:
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(20):
                 await process.wait()
+            ended = process.returncode
             process.kill()
             await process.aclose()
+        if how == signal.SIGTERM:
+            assert ended == 0, self.said
 
     async def run(self, *arguments: str) -> str:
         run = partial(run_program, environment=self.environment, cwd=self.folder)

@@ -61,6 +61,16 @@ async def test_an_edited_message_makes_a_fork_from_the_common_past(tmp_path: Pat
         assert await stage.sessions() == [FIRST, SECOND]
 
 
+async def test_a_regenerated_answer_is_a_fork_and_the_first_message_a_new_session(
+    tmp_path: Path,
+) -> None:
+    async with program(tmp_path, ScriptedModel(echo)) as stage:
+        for said in (["One"], ["One", "answer 1", "Two"], ["One", "answer 1", "Two"], ["One"]):
+            await stage.ask(*said)
+        assert await stage.said(SECOND) == ["One", "answer 1", "Two", "answer 3"]
+        assert await stage.said("api:local:3") == ["One", "answer 1"]
+
+
 async def test_a_conversation_from_elsewhere_is_quoted_and_goes_on(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with program(tmp_path, model) as stage:
@@ -86,6 +96,22 @@ async def test_a_request_that_is_sent_again_is_answered_once(tmp_path: Path) -> 
         assert answers == ["Hello.", "Hello."]
         assert await stage.said() == ["Hi", "Hello."]
         assert await stage.sessions() == [FIRST]
+
+
+@pytest.mark.slow
+async def test_an_answer_that_did_not_arrive_is_given_to_the_same_request(tmp_path: Path) -> None:
+    step = PausedStep(text_reply("Hello."))
+    async with program(tmp_path, ScriptedModel([step])) as stage:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.ask, "Hi")
+            await step.entered.wait()
+            tasks.cancel_scope.cancel()
+        await stage.host.wait_until(lambda: stage.waiting == 0)
+        step.release.set()
+        [receipt] = await stage.host.wait_for_event("delivery", session=FIRST)
+        assert receipt.data["delivered"] is False
+        assert await stage.ask("Hi") == "Hello."
+        assert await stage.said() == ["Hi", "Hello."]
 
 
 @pytest.mark.parametrize("question", [TITLE, LIBRECHAT_TITLE])

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Activity, Address, Answer, OutgoingFile
+from bot.bus import Activity, Address, Answer, Button, OutgoingFile
 from channels.discord.messenger import MAX_UPLOAD_BYTES
 from testkit.discord.server import DiscordServer
 
@@ -51,6 +51,16 @@ async def test_an_answer_replies_to_its_message_and_pings_nobody_else(rig, serve
     assert shown.mentions == (ada,)
     assert shown.allowed_mentions == {"parse": [], "replied_user": True}
     assert shown.flags & 1 << 2
+
+
+async def test_buttons_carry_their_commands_and_those_that_cannot_are_left_out(
+    rig, server, place, address
+):
+    buttons = (Button("Undo", "/memory undo"), Button("Too much", "/" + "x" * 100))
+    assert (await rig.answer(address, "Cleared.", buttons=buttons)).delivered
+    (shown,) = server.answers(place)
+    (row,) = shown.components
+    assert [each["custom_id"] for each in row["components"]] == ["t:/memory undo"]
 
 
 @pytest.mark.slow
@@ -110,7 +120,9 @@ async def test_a_file_shown_before_a_kill_is_not_shown_again(server, ada, place,
         rig.doors.people[str(ada)] = "owner"
         async with rig.connected():
             report = await rig.answer(address, "Here.", reply_to=str(asked), files=(file,))
+            if life == "two":  # the same to something new
+                await rig.answer(address, "Here.", number="a2")
         server.hub.nonce_window = 0.0
     assert files(server, place) == [("memory-1.zip", file.path.read_bytes())]
-    assert server.records.texts(place, author=server.bot_id) == ["Here.", ""]
-    assert report.platform_ids == tuple(str(one.id) for one in server.answers(place))
+    assert server.records.texts(place, author=server.bot_id) == ["Here.", "", "Here."]
+    assert report.platform_ids == tuple(str(one.id) for one in server.answers(place)[:2])

@@ -119,6 +119,7 @@ async def test_what_is_forgotten_leaves_the_pages_that_are_open(stage, page):
         await page.press(listed, listed["buttons"][0]["label"])
         for one in (page, other):
             await one.until(lambda one=one: one.rows and "Zephyrine" not in str(one.rows))
+            assert one.said("person") == ["[erased]"] * 3  # a press is no line
 
 
 async def test_a_press_brings_no_control_characters_to_the_tape(stage, page):

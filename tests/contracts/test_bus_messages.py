@@ -10,7 +10,7 @@ import pytest
 from bus_backends import LIMIT
 from bus_talk import DESK, HERE, SENT, ids, inbound, publish, take
 
-from bot.bus import Address, BusClosed, InvalidInbound, SessionFull
+from bot.bus import Address, Attachment, BusClosed, InvalidInbound, Sender, SessionFull
 from bot.bus.messages import PERSON, Cause, Grant
 
 backend = bus_talk.backend
@@ -32,12 +32,17 @@ async def test_a_message_what_caused_it_and_what_its_token_allows_are_the_same_a
     strange = inbound("m1", "line\n\u2028 \ud800 \0 你好", topic, private=False, quote="q\n")
     due = replace(inbound("m2", address=topic), cause=Cause("schedule", "3", 17))
     rights = Grant(frozenset({"chat", "read"}), own_sessions=True)
-    sent = [strange, due, replace(inbound("m3", address=topic), grant=rights)]
+    held = Attachment("image", "é \ud800.png", "image/png", 7, "a" * 64, "read", "why", quoted=True)
+    more = {"edited_message_id": "m0", "pressed_message_id": "a1", "moved_to": "-200"}
+    full = inbound("m4", address=topic, attachments=(held, Attachment("voice", "v", "")), **more)
+    full = replace(full, sender=Sender("7", "Ada", "de"), role="owner", expects_answer=False)
+    sent = [full, strange, due, replace(inbound("m3", address=topic), grant=rights)]
     await publish(backend.bus, *sent)
-    first = await take(await backend.bus.claim(), 3)
-    again = await take(await (await backend.killed()).claim(), 3)
+    first = await take(await backend.bus.claim(), 4)
+    again = await take(await (await backend.killed()).claim(), 4)
     assert [one.inbound for one in first] == [one.inbound for one in again] == sent
-    assert [one.inbound.cause for one in again] == [PERSON, due.cause, PERSON]
+    assert [one.inbound.cause for one in again] == [PERSON, PERSON, due.cause, PERSON]
+    assert [one.inbound.sender.language for one in again] == ["de", "", "", ""]
     assert again[0].redelivered
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 import pytest
-from tape_talk import TAPE, ids, says, talk, texts
+from tape_talk import TAPE, back, ids, says, talk, texts, with_two_segments
 
 from bot.core.errors import TapeExists, TapeNotFound
 from bot.tape.store import HEADER_EVENT
@@ -93,6 +93,18 @@ async def test_a_forks_own_resets_and_archives_leave_its_parent_alone(backend):
         assert await store.segments(TAPE) == []
         assert texts(await store.read(CHILD)) == ["carried"]
         assert ids(await store.read(CHILD)) == [6, 7]
+
+
+@pytest.mark.parametrize("first", [None, 2, 4, 5, 7, 9])
+async def test_a_fork_copies_across_segments(backend, first):
+    await with_two_segments(backend.store)
+    await backend.store.fork(TAPE, CHILD, from_entry=first)
+    begin = max(first or 1, 2)
+    async for store in backend.readers():
+        found = await store.read(CHILD)
+        assert ids(found) == list(range(begin - 1, 10))
+        assert found[1:] == await store.read(TAPE, begin)
+        assert await back(store, CHILD) == found[::-1]
 
 
 async def test_a_fork_has_the_title_that_it_is_given_and_no_other(backend):

@@ -65,10 +65,12 @@ async def test_a_word_that_nobody_said_is_not_found(store):
         ("he said “no” twice", '"said no twice"'),
         ("我喜欢喝咖啡", '"喝咖啡"'),
         ("コーヒーが大好きです", "「大好き」"),
+        ("コーヒーが大好きです", "『大好き』"),
+        *(("I like green tea a lot", f"{a}green tea{b}") for a, b in ("“”", "„“", "„”", "«»")),
     ],
 )
 async def test_a_phrase_is_found_whatever_lines_and_punctuation_it_holds(backend, text, query):
-    await apart(backend.store, "tea is green", "啡咖喝", "to not be or be to", text)
+    await apart(backend.store, "tea is green", "好大き", "啡咖喝", "to not be or be to", text)
     async for store in backend.readers():
         assert await found(store, query) == [text]
 

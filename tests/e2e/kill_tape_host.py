@@ -13,6 +13,7 @@ import os
 import random
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
+LETTERS = "bcdfghjklmnpqrtvwxz"
 
 Work = Callable[[FileTapeStore, random.Random, Path], Awaitable[None]]
 
@@ -96,7 +98,36 @@ async def index(store: FileTapeStore, chance: random.Random, folder: Path) -> No
                 await store.archive(TAPE)
 
 
-WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index}
+async def erase(store: FileTapeStore, chance: random.Random, folder: Path) -> None:
+    """Append, archive, let be packed, be indexed; erase some of what is there while more is said."""
+
+    async def say_words() -> None:
+        words = ["".join(chance.choices(LETTERS, k=20)) for _ in range(chance.randint(1, 6))]
+        written = await store.append_many(TAPE, [message("user", word) for word in words])
+        emit(said={entry.id: entry.payload["content"] for entry in written})
+
+    while True:
+        for _ in range(chance.randint(1, 3)):
+            await say_words()
+        if chance.random() < 0.3:
+            await store.archive(TAPE)
+        if chance.random() < 0.5:
+            while list(folder.glob("*-*.jsonl")):
+                await anyio.sleep(0.001)
+        if chance.random() < 0.7:
+            await store.search(SearchQuery("word"))
+        held = [entry for entry in await store.read(TAPE) if entry.payload.get("content")]
+        wanted = chance.sample(held, min(len(held), chance.randint(1, 5)))
+        emit(erasing=(numbers := [entry.id for entry in wanted]))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(say_words)
+            await store.erase(
+                TAPE, [replace(one, payload={"content": ""}, meta={}) for one in wanted]
+            )
+            emit(erased=numbers)
+
+
+WORKS: dict[str, Work] = {"archive": archive, "merge": merge, "index": index, "erase": erase}
 
 
 async def live(order: dict[str, Any]) -> None:

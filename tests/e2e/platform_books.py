@@ -5,6 +5,7 @@ Rule 1: a message of a person's is on the tape once, in the order in which it wa
 Rule 2: a message of the bot's that no final receipt names is a stray. It may be there only if its
     sender was killed before the receipt was durable, and only where the platform cannot be asked what
     it took: on Telegram.
+Rule 3: Discord tells of a command or a button once. One that is on no tape died with its process.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kill_checks import check_lines, check_tape, read_tape
-from platform_kills import Death, Kills, Said
+from platform_kills import Death, Kills
 from platform_stage import TOKEN, Place, Stage
+from platform_talk import Said
 
 from bot.memory.records.turn_marks import turn_end
-from bot.memory.session.state.turn_fold import DELIVERY
+from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_verification import verify_folder
 
@@ -37,11 +39,12 @@ class Turned:
 
 @dataclass
 class Session:
-    """What a tape says: its turns, and the ids of what is on it."""
+    """What a tape says: its turns, the ids of what is on it, and how often each turn was taken up again."""
 
     place: Place
     ends: list[Turned] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
+    resumed: Counter[str] = field(default_factory=Counter)
 
     @property
     def receipted(self) -> set[str]:
@@ -64,10 +67,17 @@ class Books:
     deaths: list[Death]
     said: list[Said]
     strays: list[Stray] = field(default_factory=list)
+    lost: list[Said] = field(default_factory=list)
+    resumed: int = 0
+    """How often the turn was taken up again that was interrupted most."""
+
+    def death_at(self, at: float) -> Death | None:
+        """Return the kill that ended the life of a moment; what it sent may have been on the wire then."""
+        born = self.births[bisect_right(self.births, at) - 1]
+        return next((death for death in self.deaths if death.born == born), None)
 
     def death_of(self, stray: Stray) -> Death:
-        born = self.births[bisect_right(self.births, stray.sent_at) - 1]
-        death = next((death for death in self.deaths if death.born == born), None)
+        death = self.death_at(stray.sent_at)
         assert death is not None, f"nobody was killed who sent this, and it is a stray: {stray}"
         return death
 
@@ -81,12 +91,17 @@ async def close_books(kills: Kills) -> Books:
         entries = await read_tape(home, place.session)
         check_tape(entries)
         session, said = _read(place, entries), [one for one in books.said if one.place is place]
-        _check_settled(session, said)
+        books.lost += _check_settled(session, said)
         _check_shown(session, said, stage)
         books.strays += _strays(session, stage)
+        books.resumed = max(books.resumed, *session.resumed.values(), 0)
     for stray in books.strays:
         gap = books.death_of(stray).at - stray.sent_at
         assert gap < WINDOW, f"no kill {gap:.2f} s after this was shown: {stray}"
+    for one in books.lost:
+        death = books.death_at(one.at)
+        killed = death is not None and death.at - one.at < WINDOW
+        assert not one.heard or killed, f"lost while it lived: {one}"
     _check_logs(home)
     problems = verify_folder(home / "tapes", "").problems
     assert not problems, f"`tapebot tape verify` finds: {problems}"
@@ -106,19 +121,27 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
             assert entry.data["delivered"], f"refused: {entry.data}"
             assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"
             receipts[entry.data["turn"]] = tuple(entry.data["platform_ids"])
+        elif entry.name == TURN_RESUME:
+            session.resumed[entry.data["turn"]] += 1
     for end in ends:
         shown = receipts.get(end["turn"], ())
         session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown))
     return session
 
 
-def _check_settled(session: Session, said: list[Said]) -> None:
-    """Each message is there in its order, and no turn ended but with its own answer."""
-    assert session.heard == [one.id for one in said], "not in order, or not there"
+def _check_settled(session: Session, said: list[Said]) -> list[Said]:
+    """Each message is there in its order, no turn ended but with its own answer; return what died with its process."""
+    asked = [one.id for one in said if one.kind in ("text", "file")]
+    assert [one for one in session.heard if one in {*asked}] == asked, "not in order, or not there"
+    # Discord tells of an edit once; afterwards its history has the new text.
+    edits = [one for one in said if one.kind == "edit" and one.place.platform != "discord"]
+    assert not [one for one in edits if one.id not in session.heard], "an edit was lost"
     settled = {one for end in session.ends for one in end.inbound}
-    assert not [one for one in said if one.id not in settled], "lost"
-    closed = [end for end in session.ends if end.status != "ok"]
+    lost = [one for one in said if one.kind != "edit" and one.id not in settled]
+    assert not [one for one in lost if not one.interaction], "lost"
+    closed = [end for end in session.ends if end.status not in ("ok", "command")]
     assert not closed, f"{len(closed)} of {len(session.ends)} turns were closed falsely: {closed}"
+    return lost
 
 
 def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:
@@ -131,7 +154,8 @@ def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:
         answer = "".join(texts[one] for one in end.shown)
         for inbound in end.inbound:
             assert inbound in by_id, f"{session.place.name}: answered, and not said: {inbound}"
-            assert by_id[inbound].token in answer, f"{by_id[inbound]} is not answered: {answer}"
+            token = by_id[inbound].token
+            assert token is None or token in answer, f"{by_id[inbound]} is not answered: {answer}"
     mine = {one.token for one in said}
     here = {token for text in texts.values() for token in TOKEN.findall(text)}
     assert here <= mine, f"{session.place.name} shows what others asked: {here - mine}"

@@ -16,13 +16,13 @@ import anyio
 import anyio.abc
 from kill_checks import read_tape
 from platform_stage import Place, Stage, is_half, now
+from platform_talk import Talk
 from preloaded import Forked, environment, open_program
 from waiting import until
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.state.turn_fold import TurnFold
-from testkit.discord.records import DiscordUpload
 
 PROGRAM = Path(__file__).with_name("faulty_program.py")
 SECONDS = 60.0
@@ -98,13 +98,13 @@ class Lives:
     def arm(self) -> None:
         os.kill(self.life.pid, signal.SIGUSR1)
 
-    def kill(self) -> None:
-        """Kill it, once; nothing after its end, which frees its id."""
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal, once; nothing after its end, which frees its id."""
         life = self.life
         if life.code is None and life.killed_at is None:
             life.killed_at = now()
             with suppress(ProcessLookupError):
-                os.kill(life.pid, signal.SIGKILL)
+                os.kill(life.pid, by)
 
     async def stop(self) -> None:
         """Stop it as a service manager does; it must be connected, so that it can hear of it."""
@@ -115,15 +115,17 @@ class Lives:
     async def ended(self) -> None:
         await self.until(lambda: self.life.code is not None, "it did not end")
 
+    def is_connected(self, place: Place) -> bool:
+        life = self._life
+        if life is None or life.code is not None or life.killed_at is not None:
+            return False
+        if place.platform == "telegram":
+            return self._stage.polls() > life.polls
+        return self._stage.discord.records.count_gateway_events("ready") > life.ready
+
     async def until_connected(self) -> None:
-        books = self._stage.discord.records
-        await self.until(
-            lambda: (
-                self._stage.polls() > self.life.polls
-                and books.count_gateway_events("ready") > self.life.ready
-            ),
-            "it did not connect",
-        )
+        places = self._stage.places
+        await self.until(lambda: all(map(self.is_connected, places)), "it did not connect")
 
     async def until(self, claim: Callable[[], bool], what: str) -> None:
         """Wait until something holds of the books and of this life."""
@@ -148,75 +150,6 @@ class Lives:
         self._stage.note()
 
 
-_NOTES = b"Milk, bread, and a light bulb."
-
-
-@dataclass(frozen=True)
-class Said:
-    """A person's message: where, its id, when by the clock of the servers' books, and what its answer repeats."""
-
-    place: Place
-    id: str
-    at: float
-    token: str
-
-
-class Talk:
-    """People who talk; chance decides everything, and ``said`` holds all that was said, in order."""
-
-    def __init__(self, stage: Stage, chance: random.Random) -> None:
-        self.said: list[Said] = []
-        self._stage = stage
-        self._chance = chance
-        self._open: list[Said] = []
-
-    def greet(self) -> None:
-        for place in self._stage.places:
-            self._say(place)
-
-    def burst(self, platform: str | None = None) -> None:
-        """Let people say a few things at once, in a place or more."""
-        places = [one for one in self._stage.places if platform in {None, one.platform}]
-        for place in self._chance.sample(places, self._chance.choice([1, 2, 2, 3])):
-            for _ in range(self._chance.choice([1, 1, 2, 3])):
-                self._say(place)
-
-    def unanswered(self) -> list[Said]:
-        self._open = [one for one in self._open if not self._is_answered(one)]
-        return self._open
-
-    def _is_answered(self, said: Said) -> bool:
-        return any(said.token in text for text in self._stage.texts(said.place).values())
-
-    def _say(self, place: Place) -> None:
-        token = f"K{self._chance.randrange(16**6):06X}"
-        text, who = f"Tell me about {token}, please.", self._chance.choice(place.people)
-        with_file = self._chance.random() < 0.1
-        if place.platform == "discord":
-            discord = self._stage.discord
-            text = text if place.private else f"<@{discord.bot_id}> {text}"
-            files = [DiscordUpload("list.txt", _NOTES, "text/plain")] if with_file else []
-            number = discord.say(place.chat, who, text, attachments=files)
-        else:
-            telegram = self._stage.telegram
-            text = text if place.private else f"@{telegram.me.username} {text}"
-            if with_file:
-                number = telegram.document(
-                    place.chat,
-                    who,
-                    "list.txt",
-                    "text/plain",
-                    _NOTES,
-                    caption=text,
-                    topic=place.topic,
-                )
-            else:
-                number = telegram.say(place.chat, who, text, topic=place.topic)
-        said = Said(place, str(number), now(), token)
-        self.said.append(said)
-        self._open.append(said)
-
-
 @dataclass(frozen=True)
 class Plan:
     """When to kill.
@@ -232,6 +165,8 @@ class Plan:
         platform: Where people talk; None for anywhere.
         slow: Let the model stand still after its first words.
         after: Seconds after all was said, if it still lives.
+        joined: Say more as soon as the model is asked, so that it joins the running turn.
+        stop: Send SIGTERM in place of SIGKILL.
     """
 
     moment: str
@@ -243,6 +178,12 @@ class Plan:
     platform: str | None = None
     slow: bool = False
     after: float = 1.2
+    joined: bool = False
+    stop: bool = False
+
+    @property
+    def signal(self) -> signal.Signals:
+        return signal.SIGTERM if self.stop else signal.SIGKILL
 
 
 @dataclass(frozen=True)
@@ -253,6 +194,7 @@ class Death:
     born: float
     at: float
     met: bool
+    stop: bool = False
 
 
 class Facts:
@@ -273,6 +215,8 @@ class Facts:
                 return len(telegram.shown)
             case "drafted":
                 return len(telegram.drafts)
+            case "acknowledged":
+                return sum(one.acknowledged is not None for one in discord.interactions.values())
         self._look()
         return {"posted": self._posted, "half": self._halves}[fact]
 
@@ -289,17 +233,23 @@ class Facts:
 
 
 class Kills:
-    """A tapebot that is killed and started again, half the time before it has recovered, and the people who talk to it."""
+    """A tapebot that is killed and started again, and the people who talk to it.
 
-    def __init__(self, stage: Stage, folder: Path, chance: random.Random) -> None:
+    ``recovers`` is the share of lives that settle everything that is owed before they are killed.
+    """
+
+    def __init__(
+        self, stage: Stage, folder: Path, chance: random.Random, *, recovers: float = 0.5
+    ) -> None:
         self.stage = stage
         self.lives = Lives(stage, folder)
-        self.talk = Talk(stage, chance)
+        self.talk = Talk(stage, chance, self.lives.is_connected)
         self.deaths: list[Death] = []
         self._chance = chance
         self._facts = Facts(stage)
         self._plan: Plan | None = None
         self._due = 0
+        self._recovers = recovers
         stage.listeners.append(self._look)
 
     async def greet(self) -> None:
@@ -314,15 +264,19 @@ class Kills:
     async def round(self, plan: Plan) -> None:
         """Start, settle what is owed or not, let people talk, and kill."""
         at_start = plan.moment == "start"
-        peace = not at_start and self._chance.random() < 0.5
+        peace = not at_start and self._chance.random() < self._recovers
         life = await self.lives.start(plan.calls, plan.part, wait=peace)
         if peace:
             await self._settle()
             if plan.calls:
                 self.lives.arm()
-        if not at_start:
-            await self._provoke(plan)
-        await self._die(life, plan)
+        async with anyio.create_task_group() as tasks:
+            if not at_start:
+                await self._provoke(plan)
+            if plan.joined:
+                tasks.start_soon(self._join)
+            await self._die(life, plan)
+            tasks.cancel_scope.cancel()
         if self._chance.random() < 0.3:
             self.talk.burst()
 
@@ -347,7 +301,7 @@ class Kills:
                     settled.update(one.data["inbound"] if one.name == TURN_END else ())
             left += [f"open: {fold.open_turn}"] if fold.open_turn else []
             left += [f"not delivered: {one}" for one in fold.undelivered.values()]
-            said = (one for one in self.talk.said if one.place is place)
+            said = (one for one in self.talk.said if one.place is place and one.is_owed)
             left += [f"not settled: {one}" for one in said if one.id not in settled]
         return left
 
@@ -360,23 +314,32 @@ class Kills:
             raise
 
     async def _provoke(self, plan: Plan) -> None:
-        if plan.platform == "discord":
+        if plan.stop or plan.platform == "discord":
+            # Once it is connected, it hears of a stop.
             await self.lives.until_connected()
         self.stage.model.slow = 1.0 if plan.slow else 0.2
         if plan.fact:
             self._plan, self._due = plan, self._facts.count(plan.fact) + plan.times
+        if plan.fact == "acknowledged":
+            self.talk.command()
         self.talk.burst(plan.platform)
+
+    async def _join(self) -> None:
+        before = self._facts.count("asked")
+        await self.stage.until(lambda: self._facts.count("asked") > before, SECONDS, "a request")
+        self.talk.burst()
 
     async def _die(self, life: Life, plan: Plan) -> None:
         """Wait for the death that was planned, and bring it about if it does not come."""
         with anyio.move_on_after(plan.after):
             await self.stage.until(lambda: life.code is not None, SECONDS, "the planned death")
         self._plan = None
-        self.lives.kill()
+        self.lives.kill(plan.signal)
         await self.lives.ended()
-        assert life.code == KILLED, f"it ended by itself: {life}: {self.lives.errors()}"
+        wanted = 0 if plan.stop else KILLED
+        assert life.code == wanted, f"it ended by itself: {life}: {self.lives.errors()}"
         met = life.met if plan.fact else not plan.calls or life.killed_at is None
-        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met))
+        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met, plan.stop))
 
     def _look(self) -> None:
         plan = self._plan
@@ -387,9 +350,9 @@ class Kills:
         if plan.delay:
             self.lives.tasks.start_soon(self._kill_later, self.lives.life, plan)
         else:
-            self.lives.kill()
+            self.lives.kill(plan.signal)
 
     async def _kill_later(self, life: Life, plan: Plan) -> None:
         await anyio.sleep(plan.delay)
         if life is self.lives.life:
-            self.lives.kill()
+            self.lives.kill(plan.signal)

@@ -45,6 +45,7 @@ class Model:
 
     def __init__(self, chance: random.Random) -> None:
         self.slow = 0.0
+        self.pauses: tuple[float, float] | None = None
         self.asked = 0
         self.on_asked: Callable[[], None] = lambda: None
         self._chance = chance
@@ -62,6 +63,8 @@ class Model:
     def _pause(self) -> float:
         if self._chance.random() < self.slow:
             return self._chance.uniform(1.3, 1.8)
+        if self.pauses is not None:
+            return self._chance.uniform(*self.pauses)
         return self._chance.choice([0.0, 0.02, 0.1, 0.3])
 
 

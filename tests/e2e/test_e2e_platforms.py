@@ -22,12 +22,16 @@ def every_file_of(folder) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-async def converse(folder: Path, program: Program, claim: str, say: Say, token: str) -> None:
-    """Say the first things; the token is in no log, no tape and no output."""
+async def converse(program: Program, claim: str, say: Say) -> None:
     await say("hello", "has no owner yet")
     await say(f"{claim} {program.claim_code}", "You own this bot now")
     await say("My name is Ada", "Noted")
     await say("What is my name?", "Your name is Ada")
+
+
+def check_ended(folder: Path, program: Program, token: str) -> None:
+    """All went well, and the token is in no log, no tape and no output."""
+    assert program.process.returncode == 0
     assert token.encode() not in every_file_of(folder / "home")
     assert token not in program.said
 
@@ -45,8 +49,8 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_pat
         async with running(tmp_path, TAPEBOT_TELEGRAM_API_BASE=telegram.url) as program:
             await program.until_said("Telegram: connected as @tape_bot")
             await program.until_said("/claim ")
-            await converse(tmp_path, program, "/start", say, telegram.token)
-    assert program.process.returncode == 0
+            await converse(program, "/start", say)
+    check_ended(tmp_path, program, telegram.token)
 
 
 @pytest.mark.slow
@@ -67,8 +71,8 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path
         async with running(tmp_path, **settings) as program:
             await program.until_said("Discord: connected as @tapebot")
             await program.until_said("/claim ")
-            await converse(tmp_path, program, "/claim", say, discord.token)
-    assert program.process.returncode == 0
+            await converse(program, "/claim", say)
+    check_ended(tmp_path, program, discord.token)
 
 
 async def test_a_wrong_token_is_one_clear_line_and_ends_the_program(tmp_path):

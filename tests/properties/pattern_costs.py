@@ -1,4 +1,4 @@
-"""Measures regular expressions against texts made of their own parts: ``pattern_costs.py [PATTERN ...] FIRST PROGRESS``.
+"""Measures regular expressions against texts made of their own parts: ``pattern_costs.py TEXTS [PATTERN ...] FIRST PROGRESS``.
 
 Without a pattern it measures those that the program's modules hold.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
 from typing import Any
 
 from function_inventory import modules
@@ -68,8 +70,8 @@ def _repeated(nodes: Any, lead: str) -> Iterator[tuple[str, list[str]]]:
         lead += (_options(node) or [""])[0]
 
 
-def against(pattern: str, flags: int) -> list[HostileText]:
-    """Return texts of what the pattern repeats, alone, in pairs, and after what leads to it."""
+def against(pattern: str, flags: int, most: int) -> list[HostileText]:
+    """Return texts of what the pattern repeats, alone, after what leads to it, and in pairs; at most so many."""
     tree = _parser.parse(pattern, flags)
     repeated = list(_repeated(tree, ""))
     bodies = [one for _, some in repeated for one in some if one]
@@ -100,19 +102,25 @@ def _held() -> dict[tuple[str, int], str]:
     for name in modules():
         for key, value in [*vars(importlib.import_module(name)).items()]:
             add(value, f"{name}.{key}")
-            for inner in gc.get_referents(value) if not callable(value) else ():
-                add(inner, f"{name}.{key}")
+            whole = callable(value) or isinstance(value, ModuleType)
+            for inner in gc.get_referents(value) if not whole else ():
+                add(inner, f"{name}.{key}[]")
                 for deeper in gc.get_referents(inner) if isinstance(inner, tuple | dict) else ():
-                    add(deeper, f"{name}.{key}")
+                    add(deeper, f"{name}.{key}[]")
     return found
 
 
 def _anchored(place: str) -> bool:
-    """Say whether a module's pattern is only tried at one place of a text."""
+    """Say whether a module's pattern is only tried at one place of a text.
+
+    What a container holds is taken for such: its use cannot be read, and functions on texts are driven as well.
+    """
+    if place.endswith("[]"):
+        return True
     name, _, key = place.rpartition(".")
-    source = importlib.import_module(name).__loader__.get_source(name)  # type: ignore[union-attr]
-    uses = re.findall(rf"\b{re.escape(key)}\b(?:\.(\w+))?", source)
-    return set(uses[1:]) <= {"match", "fullmatch"} and len(uses) > 1
+    source = inspect.getsource(importlib.import_module(name))
+    uses = re.findall(rf"\b{re.escape(key)}\.(\w+)", source)
+    return bool(uses) and set(uses) <= {"match", "fullmatch"}
 
 
 def _run(pattern: str, flags: int, anchored: bool) -> Callable[[str], object]:
@@ -123,14 +131,14 @@ def _run(pattern: str, flags: int, anchored: bool) -> Callable[[str], object]:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:-2]
+    most, given = int(sys.argv[1]), sys.argv[2:-2]
     found = {(one, re.compile(one).flags): "given" for one in given} if given else _held()
     main(
         [
             Work(
                 f"{place}: {pattern[:300]!r}",
                 _run(pattern, flags, not given and _anchored(place)),
-                against(pattern, flags),
+                against(pattern, flags, most),
             )
             for (pattern, flags), place in found.items()
         ],

@@ -14,6 +14,7 @@ from bot.core.clock import format_time, from_milliseconds
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import (
     TapeLine,
+    decode_ids,
     decode_line,
     digest_content,
     encode_chained,
@@ -21,6 +22,7 @@ from bot.tape.codec import (
     encode_line,
 )
 from bot.tape.entries import TapeEntry, event, message
+from bot.tape.short_lines import expand_line, shorten
 
 proved = settings(max_examples=examples(100))
 
@@ -126,6 +128,19 @@ def test_a_changed_byte_never_changes_what_a_line_says(entry, data):
     line = decode_line(bytes(raw))
     # Without its link it is a line from before the digests, which says so.
     assert line is None or line.link is None or line.entry == entry
+
+
+@proved
+@given(st.binary(max_size=40) | TEXTS.map(lambda text: text.encode("utf-8", "replace")))
+def test_no_bytes_break_the_reader(rest):
+    for name in (b'"user":', b'"delivery":', b'"ts":', b"{"):
+        for middle in (b"", b'"x","ts":12', b'{},"ts":999999999999999,"sent":-1'):
+            expand_line(b'{"id":7,' + name + middle + rest)
+            for more in (b"", b',"more":' + b"9" * 5_000):
+                line = b'{"id":7,' + name + middle + rest + more + b',"chain":"%b"}' % (b"A" * 48)
+                assert decode_ids(line) is None
+    said = message("user", "x", ts=NOW)
+    shorten(said, b'"kind":"message","payload":{"role":"user","content":' + rest)
 
 
 def test_a_line_that_is_edited_by_hand_is_written_in_full_and_needs_no_digest():

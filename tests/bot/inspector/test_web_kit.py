@@ -50,6 +50,13 @@ def test_static_file_asks_no_other_host(name: str) -> None:
     assert len(made) == (1 if name == "site.js" else 0)
 
 
+async def test_a_member_is_shown_the_way_to_what_is_theirs_alone(rig: Rig) -> None:
+    theirs = {"/", "/account", "/budget"}
+    for client, ways in ((rig.member, theirs), (rig.client, theirs | {"/sessions"})):
+        page = (await client.get("/account", headers={"Accept": "text/html"})).text
+        assert {*re.findall(r'href="(/[a-z]*)"', page.partition("</header>")[0])} == ways
+
+
 async def test_halves_of_characters_on_a_tape_break_no_page_and_no_answer_of_the_api(rig: Rig):
     await rig.talk("fake:1", "hello")
     sender = {"id": "7", "name": "A\ud800"}

@@ -110,6 +110,19 @@ async def test_programs_read_english_and_people_their_language_in_the_api(
     assert "⟦" not in document.text
 
 
+async def test_scripts_are_given_their_messages_with_a_form_for_each_kind_of_number(
+    rig: Rig,
+) -> None:
+    page = await rig.client.get("/", headers={"Accept": "text/html", "Accept-Language": "ar"})
+    [path] = re.findall(r'data-messages="(/messages/ar\?v=[0-9a-f]{12})"', page.text)
+    messages = (await rig.stranger.get(path)).json()
+    assert messages["Sending {name}"] == "⟦Sending {name}⟧"
+    # The catalogue's first form is that of zero.
+    plural = dict.fromkeys(("one", "two", "few", "many", "other"), "⟦{n} new entries⟧")
+    assert messages["{n} new entry"] == {"zero": "⟦{n} new entry⟧", **plural}
+    assert 'data-messages=""' in await rig.page("/")
+
+
 @pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
 def test_every_message_of_a_script_is_found(path: Path) -> None:
     with use_language("en"):

@@ -10,7 +10,7 @@ import pytest
 
 from bot.core.errors import ModelAuthError, ModelRejected
 from bot.llm.transcription import Transcriber
-from testkit.openai_server import Failure
+from testkit.openai_server import Disconnect, Failure
 from testkit.transcription_server import ScriptedTranscriptions
 
 KEY = "sk-a-key-that-nobody-may-read"
@@ -35,10 +35,14 @@ async def provider() -> AsyncIterator:
 
 
 @pytest.mark.slow
-async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider):
-    transcriber, server = await provider(["Grüße aus 東京, bis morgen."])
+@pytest.mark.parametrize(
+    "passing", [[], [Failure(503)], [Failure(429, retry_after="0.01")], [Disconnect()]], ids=str
+)
+async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider, passing):
+    transcriber, server = await provider([*passing, "Grüße aus 東京, bis morgen."])
     assert await transcriber.transcribe(AUDIO, "voice.ogg") == "Grüße aus 東京, bis morgen."
-    heard = server.requests[0]
+    assert len(server.requests) == len(passing) + 1
+    heard = server.requests[-1]
     assert (heard.model, heard.name, heard.audio) == ("whisper-1", "voice.ogg", AUDIO)
     assert heard.key == f"Bearer {KEY}"
 

@@ -25,11 +25,17 @@ async def host(tmp_path, files):
         yield running
 
 
-async def test_without_a_right_nothing_is_offered_and_a_call_is_refused(host, files):
+async def test_without_a_right_nothing_is_offered_or_run_and_once_is_for_one_call(host, files):
     answer = await host.channel.ask("use mcp_files_echo")
     assert "Not run: mcp_files_echo may not be used; the owner has not allowed it here." in answer
     assert offered(host) == []
     assert calls_of(files) == []
+    await host.channel.ask("/mcp allow files echo once")
+    answer = await host.channel.ask("use mcp_files_echo and use mcp_files_echo")
+    assert "the owner allowed it once, and that is used up" in answer
+    assert calls_of(files) == ["echo {}"]
+    assert "one time, in the chat `fake:1`; used up" in await host.channel.ask("/mcp")
+    assert offered(host) == []
 
 
 @pytest.mark.slow
@@ -73,16 +79,6 @@ async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_lat
 
 
 @pytest.mark.slow
-async def test_once_is_for_one_call(host, files):
-    await host.channel.ask("/mcp allow files echo once")
-    answer = await host.channel.ask("use mcp_files_echo and use mcp_files_echo")
-    assert "the owner allowed it once, and that is used up" in answer
-    assert calls_of(files) == ["echo {}"]
-    assert "one time, in the chat `fake:1`; used up" in await host.channel.ask("/mcp")
-    assert offered(host) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "here", "elsewhere", "to_others"),
     [
@@ -108,11 +104,11 @@ async def test_a_right_holds_for_its_chat_or_person_and_the_narrowest_counts(
         assert offered(host) == ["mcp_files_echo"] * wanted
 
 
-@pytest.mark.slow
-async def test_only_an_owner_may_look_or_decide(host):
-    for command in ("/mcp", "/mcp allow files echo always everybody"):
-        sent = await host.channel.send(command, chat="3", sender=BOB, role="member")
-        assert "Only an owner" in await host.channel.wait_for_answer(sent)
+async def test_only_an_owner_may_look_or_decide(tmp_path):
+    async with session_host(tmp_path, ScriptedModel(obeying), mcp={}) as host:
+        for command in ("/mcp", "/mcp allow files echo always everybody"):
+            sent = await host.channel.send(command, chat="3", sender=BOB, role="member")
+            assert "Only an owner" in await host.channel.wait_for_answer(sent)
 
 
 @pytest.mark.slow

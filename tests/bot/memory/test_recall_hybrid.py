@@ -20,7 +20,7 @@ from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
-pytestmark = pytest.mark.slow  # a model is loaded
+loads_a_model = pytest.mark.slow
 
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
 TALK = ["My sister got a kitten last week.", "The tax return is due in May.", "The lake was cold."]
@@ -78,6 +78,7 @@ def vectors(tmp_path: Path, store: FileTapeStore, local: LocalEmbedder) -> Vecto
     return VectorIndex(tmp_path / "vectors", store, local)
 
 
+@loads_a_model
 async def test_what_shares_no_word_with_the_question_is_found_by_its_meaning(store, vectors):
     of = await tape(store, *TALK, "now")
     assert await ask(of, "Does anybody have a cat?") == []
@@ -86,6 +87,7 @@ async def test_what_shares_no_word_with_the_question_is_found_by_its_meaning(sto
     assert await ask(of, "Who won the election in France?", vectors=vectors) == []
 
 
+@loads_a_model
 async def test_nothing_of_another_session_is_found(store, vectors):
     await tape(store, *TALK, name="b")
     of = await tape(store, "The printer is new.", "now")
@@ -94,6 +96,7 @@ async def test_nothing_of_another_session_is_found(store, vectors):
     assert not any("kitten" in one.text for one in found)
 
 
+@loads_a_model
 async def test_what_was_recalled_or_remembered_is_not_found_as_if_it_had_been_said(store, vectors):
     of = await tape(
         store,
@@ -121,6 +124,7 @@ async def test_while_embeddings_fail_words_find_what_they_find(store, tmp_path):
     assert failing.statistics()["failing"]
 
 
+@loads_a_model
 async def test_a_tape_that_is_not_what_was_embedded_gives_no_wrong_passage(
     store, tmp_path, vectors
 ):

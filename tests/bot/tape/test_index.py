@@ -133,6 +133,28 @@ async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, replace):
     assert len(list(copy.rglob("precious"))) == (replace is folder_with_a_file)
 
 
+async def test_an_index_deleted_while_the_store_is_open_loses_nothing(folder, tmp_path):
+    found: list[list[int]] = []
+    async with opened(folder) as store:
+        await answers(store)
+        for path in index_files(folder):
+            path.unlink()
+        added = await store.append(TAPE, says("zugvogel"))
+
+        async def ask() -> None:
+            hits = await store.search(SearchQuery(text="zugvogel", limit=1))
+            found.append([hit.entry.id for hit in hits])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(ask)
+        last = await answers(store)
+    assert found == [[added.id]] * 8
+    async with opened(folder) as store:
+        assert await answers(store) == last
+    assert last == await fresh_answers(folder, tmp_path / "fresh")
+
+
 async def test_of_entries_that_were_edited_no_hit_is_wrong(folder, tmp_path):
     for path in folder.glob("*.jsonl"):
         path.chmod(0o600)

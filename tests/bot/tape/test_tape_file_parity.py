@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tape_files import flip, opened, pack_all, says, spoil
+from tape_files import LOCATOR, flip, opened, pack_all, says, spoil
 
 from bot.cli.main import main
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_repair import repair_folder
 from bot.tape.stores.folder_verification import verify_folder
+from bot.tape.stores.parity import CHUNK, protected_length
 
 TAPE = "telegram:42"
 
@@ -43,6 +44,29 @@ async def read(folder: Path) -> list[TapeEntry]:
 
 def problems(folder: Path) -> list[str]:
     return [str(problem) for problem in verify_folder(folder, "").problems]
+
+
+@pytest.mark.slow
+async def test_a_flipped_bit_512_bytes_or_the_end_cost_nothing_are_found_and_mended(tmp_path):
+    found, packed = await sealed(tmp_path, 100)
+    whole = packed.read_bytes()
+    end = protected_length(len(whole) - 2 * LOCATOR)
+    # Headers, trailer, both locators and the parity; whole chunks, across the seams too; the end cut off.
+    spots = [(at, 1) for at in (0, 9, end - 1, end + 12, end + LOCATOR + 20, len(whole) - 1)]
+    bursts = [(at, CHUNK) for at in (0, end - CHUNK, end - 60, end)]
+    for start, count in [*spots, *bursts, (len(whole) - 1, 0), (end + LOCATOR, 0)]:
+        if count:
+            flip(packed, *range(start, min(start + count, len(whole))))
+        else:
+            packed.chmod(0o600)
+            packed.write_bytes(whole[:start])
+        damaged = packed.read_bytes()
+        assert await read(tmp_path) == found
+        assert problems(tmp_path)
+        for dry, left in ((True, damaged), (False, whole)):
+            [told] = repair_folder(tmp_path, "", dry_run=dry).damaged
+            assert told.mendable
+            assert packed.read_bytes() == left
 
 
 async def test_the_command_says_what_is_wrong_and_mends_it(tmp_path, capsys, monkeypatch):

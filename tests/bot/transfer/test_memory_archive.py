@@ -8,9 +8,11 @@ from datetime import UTC as ZULU
 from datetime import datetime
 from pathlib import Path
 
+import anyio
 import pytest
-from exchange_files import UTC, tapes
+from exchange_files import UTC, read, settings, tapes
 
+from bot.cli.imports import import_jsonl
 from bot.core.clock import SystemClock
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Evidence
@@ -153,3 +155,10 @@ async def test_archives_are_their_owners_alone_and_no_two_share_a_name(filled):
     names = {archive_name(one, "k", NOON) for one in ("a:b_c", "a:b:c", "a:b/c", "a:../b", "a:é")}
     assert len(names) == 5
     assert all("/" not in name and name.isascii() for name in names)
+
+
+async def test_the_conversation_of_an_archive_is_restored_to_the_same_tape(filled, tmp_path):
+    lines, again = tmp_path / "conversation.jsonl", tmp_path / "again"
+    lines.write_text((await archived(filled, filled / "a.zip"))["conversation.jsonl"])
+    await anyio.to_thread.run_sync(import_jsonl, settings(again), lines)
+    assert await read(again, ADA) == await read(filled, ADA)

@@ -192,7 +192,6 @@ async def test_a_secret_or_a_long_text_goes_out_only_in_a_link_that_somebody_wro
     assert "long" in await web.fetch(long)
 
 
-@pytest.mark.slow
 async def test_a_page_is_erased_with_the_words_that_a_person_forgets(web):
     web.server.answers |= {"/a": page(f"<p>{TOWN} at nine.</p>"), "/b": plain("Trains.")}
     await web.read("/a")

@@ -6,14 +6,16 @@ from contextlib import AsyncExitStack, suppress
 
 import anyio
 import pytest
+from tape_files import full_disk
 from tape_server_rig import TAPE, serving
 
 from bot.cli.main import main
-from bot.core.errors import TapeRefused
+from bot.core.errors import TapeRefused, TapeWriteError
 from bot.core.http.server import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.server import server as serve
 from bot.tape.server.tokens import TokenStore
+from bot.tape.stores.file import FileTapeStore
 
 
 @pytest.fixture
@@ -79,3 +81,15 @@ async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, mon
             assert (await late.get("/v1/tapes")).status_code == 200
         with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
             await streams[0].receive()
+
+
+async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path, caplog):
+    async with serving(tmp_path, FileTapeStore(tmp_path / "tapes", sync=False)) as rig:
+        remote = rig.remote()
+        await remote.create_tape(TAPE)
+        with full_disk(0), pytest.raises(TapeWriteError, match="could not be written"):
+            await remote.append(TAPE, message("user", "lost"))
+        assert "POST /v1/tapes/entries failed: TapeWriteError (File too large)" in caplog.text
+        assert TAPE not in caplog.text
+        assert (await remote.append(TAPE, message("user", "kept"))).id == 2
+        await remote.close()
