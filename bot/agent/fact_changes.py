@@ -145,7 +145,7 @@ class OwnWords:
 
 
 def _asks(text: str) -> bool:
-    return text.rstrip(" *_\"”)").endswith(_ASKS)
+    return text.rstrip(' *_"”)').endswith(_ASKS)
 
 
 def _is_own(entry: TapeEntry) -> bool:
