@@ -148,7 +148,7 @@ class OwnWords:
 
 
 def _asks(text: str) -> bool:
-    return any(sign in text for sign in _ASKS)
+    return text.rstrip(' *_"”)').endswith(_ASKS)
 
 
 def _is_own(entry: TapeEntry) -> bool:

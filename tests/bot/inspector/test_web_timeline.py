@@ -81,7 +81,7 @@ async def test_what_is_hostile_is_text_on_every_page_and_its_markdown_harms_nobo
 
 async def test_erased_words_are_gone_from_the_timeline(rig):
     await rig.talk(TAPE, "My cat is called Xylophone.", ("Nice?", "Yes."))
-    [asked, *_] = await found(rig, words="xylophone")
+    [*_, asked] = await found(rig, words="xylophone")
     await rig.page("/timeline", tape=TAPE)
     [told] = await rig.talk(TAPE, "/memory forget Xylophone")
     answer = rig.channel("fake").answers[-1]

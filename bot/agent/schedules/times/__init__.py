@@ -1,3 +1,1 @@
 """Times in words, in each language of the program. Pure."""
-
-__all__ = ["reading"]
