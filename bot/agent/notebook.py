@@ -55,6 +55,7 @@ _LINE = LazyPattern(
 _NOT_A_PERSON = LazyPattern(r"(?:tapebot|history|note|memory)\b.*")
 _ASKS = LazyPattern(r"[？؟՞⸮]|\?(?![\w=&%/])")  # The one in an address asks nothing.
 _ENDS_ASKING = LazyPattern(r"[?？؟՞⸮][\s\"'»”’)]*\Z")
+_APOSTROPHES = str.maketrans("’ʼ", "''")
 _HIRAGANA = LazyPattern("[\u3041-\u309f\u30fc]+")
 _FILE = "file:"
 _WITHIN_SESSION = LazyPattern(r'<handoff name="(?!session/)')
@@ -120,7 +121,7 @@ def remembered_text(text: str) -> str | None:
 
 
 def _plain(word: str) -> str:
-    return word.strip(" :：\u00a0\u202f\n").casefold()
+    return word.strip(" :：\u00a0\u202f\n").translate(_APOSTROPHES).casefold()
 
 
 @dataclass(frozen=True, slots=True)
