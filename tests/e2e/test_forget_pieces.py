@@ -16,7 +16,7 @@ from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 from bot.testing.scripted_model import (
     ScriptedModel,
-    memory_save_call,
+    fact_change,
     text_reply,
     tool_call_reply,
 )
@@ -30,8 +30,11 @@ def learning(request: ModelRequest) -> ModelReply:
     """Save both facts of ``BOTH``, and echo nothing."""
     newest = request.messages[-1]
     if newest["role"] == "user" and BOTH in str(newest["content"]):
-        facts = (f"The user lives in {TOWN}.", "The user's sister Ola is a nurse.")
-        return tool_call_reply(memory_save_call(*facts))
+        told = (
+            fact_change(f"The user lives in {TOWN}.", f"I live in {TOWN}."),
+            fact_change("The user's sister Ola is a nurse.", "My sister Ola is a nurse."),
+        )
+        return tool_call_reply(("memory_save", {"changes": [*told]}))
     return text_reply("Noted.")
 
 

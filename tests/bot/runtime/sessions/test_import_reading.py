@@ -25,7 +25,7 @@ from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
@@ -84,9 +84,9 @@ def reading() -> ScriptedModel:
     def read(request: ModelRequest) -> ModelReply:
         shown = str(request.messages[-1]["content"])
         found = [
-            fact_operation(fact, said, int(number[1]))
+            fact_change(fact, said)
             for said, fact in TOLD.items()
-            for number in re.finditer(rf"#(\d+) [^\n]*{re.escape(said)}", shown)
+            if re.search(rf"#\d+ [^\n]*{re.escape(said)}", shown)
         ]
         return consolidation_reply("[2023-11-14 22:00] They talked.", *found)
 
