@@ -132,7 +132,7 @@ def _asks_to_keep(request: dict[str, Any]) -> bool:
 
 
 def _kept() -> str:
-    return json.dumps({"history_entry": _HISTORY, "operations": []})
+    return json.dumps({"history_entry": _HISTORY, "changes": []})
 
 
 def _saving() -> dict[str, Any]:

@@ -38,15 +38,14 @@ class InstantModel:
     def _consolidate(self, request: ModelRequest) -> ModelReply:
         if not request.tools or request.tools[0].name != "save_memory":
             # It continues the conversation.
-            answer = json.dumps({"history_entry": _HISTORY, "operations": []})
+            answer = json.dumps({"history_entry": _HISTORY, "changes": []})
             return ModelReply(answer, usage=Usage(100, 0, 40, calls=1), model=self.name)
         found = _SAID.search(str(request.messages[-1]["content"]))
-        operations = [_added(int(found[1]), found[2])] if found and self._learns else []
-        kept = {"history_entry": _HISTORY, "operations": operations}
+        changes = [_added(found[2])] if found and self._learns else []
+        kept = {"history_entry": _HISTORY, "changes": changes}
         call = ToolCall("call_1", "save_memory", json.dumps(kept))
         return ModelReply("", (call,), "tool_calls", Usage(100, 0, 40, calls=1), self.name)
 
 
-def _added(message: int, said: str) -> dict[str, object]:
-    evidence = [{"message": message, "quote": said}]
-    return {"op": "add", "fact": None, "text": said, "subject": None, "evidence": evidence}
+def _added(said: str) -> dict[str, object]:
+    return {"op": "add", "text": said, "quotes": [said]}

@@ -5,19 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
+from bot.agent.notebook import NotebookModel
 from bot.core.errors import TapebotError
+from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.runtime.app import make_judge, make_model
 from bot.runtime.settings import Settings, export_dotenv, load_settings
 from evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
+from evals.change_eval import (
+    JudgedChange,
+    LabelledChange,
+    change_statistics,
+    has_changes,
+    judge_changes,
+)
 from evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from evals.dataset import Dataset, read_dataset
 from evals.labels import read_labels
@@ -29,7 +40,10 @@ from evals.metrics import (
     by_speaker,
     compute_metrics,
 )
+from evals.notes_eval import NOTES_FILES, NOTES_VERDICTS, NotesLine, answer_notes
 from evals.recall_eval import ask_all
+
+Judged = TypeVar("Judged")
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
@@ -60,15 +74,31 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
     return 0
 
 
-def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
-    """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
+def eval_claims(path: Path, as_json: bool, settings: Settings, *, oracle: bool = False) -> int:
+    """Run labelled claims or changes through judge and write gate; print counts, and what came out wrong.
+
+    Args:
+        path: The labelled claims, or changes of facts.
+        as_json: Whether to print one JSON object.
+        settings: Settings of the judge.
+        oracle: Whether the labels themselves judge.
 
     Raises:
         TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
+    if has_changes(path):
+        changes = read_labels(path, LabelledChange)
+        if oracle:
+            changed, judge = anyio.run(judge_changes, changes, "oracle"), "oracle"
+        else:
+            changed, judge = anyio.run(_judged, partial(judge_changes, changes), settings)
+        return _print_changes(changed, judge, as_json)
     claims = read_labels(path, LabelledClaim)
-    judged, judge = anyio.run(_judged, claims, settings)
+    if oracle:
+        judged, judge = anyio.run(judge_all, claims, "oracle"), "oracle"
+    else:
+        judged, judge = anyio.run(_judged, partial(judge_all, claims), settings)
     told = claim_statistics(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
@@ -102,6 +132,28 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
     return 0
 
 
+def eval_notes(paths: Sequence[Path], as_json: bool) -> int:
+    """Ask the program without a model about notes; print counts, and each answer that is not right.
+
+    Raises:
+        TapebotError: A file is malformed; the text says where.
+        OSError: A file cannot be read.
+    """
+    counted: dict[str, dict[str, int]] = {}
+    for path in paths:
+        answers = anyio.run(answer_notes, read_labels(path, NotesLine), NotebookModel())
+        verdicts = Counter(answer.verdict for answer in answers)
+        counted[path.stem] = {"n": len(answers), **{one: verdicts[one] for one in NOTES_VERDICTS}}
+        for answer in answers:
+            if answer.verdict != "right" and not as_json:
+                print(f"{answer.verdict}: {answer.label.ask!r}: {answer.text!r}")
+    if as_json:
+        print(json.dumps(counted, ensure_ascii=False))
+    else:
+        _print_counts(counted)
+    return 0
+
+
 async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> list[GradedAnswer]:
     model = make_model(settings)
     try:
@@ -112,18 +164,32 @@ async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> l
 
 
 async def _judged(
-    claims: Sequence[LabelledClaim], settings: Settings
-) -> tuple[list[JudgedClaim], str]:
-    """Return the judged claims, and the name of the judge."""
+    judging: Callable[[Model | None], Awaitable[list[Judged]]], settings: Settings
+) -> tuple[list[Judged], str]:
+    """Return what was judged, and the name of the judge."""
     model = make_model(settings)
     judge = make_judge(settings, model)
     try:
-        return await judge_all(claims, judge), judge.name if judge is not None else "none"
+        return await judging(judge), judge.name if judge is not None else "none"
     finally:
         with anyio.CancelScope(shield=True):
             await model.aclose()
             if judge is not None and judge is not model:
                 await judge.aclose()
+
+
+def _print_changes(judged: Sequence[JudgedChange], judge: str, as_json: bool) -> int:
+    """Print counts, and each change after which memory says what does not hold, or less than holds."""
+    told = change_statistics(judged, judge)
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    for one in judged:
+        if one.outcome in ("stale", "lost"):
+            said = " / ".join(one.label.said)
+            print(f"{one.label.kind}, {one.outcome}: {said!r}: {' / '.join(one.believed)!r}")
+    _print_counts({"changes": told["changes"]})
+    return 0
 
 
 def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
@@ -208,10 +274,14 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--embeddings", metavar="MODEL", help="also by meaning: local, or a model")
     claims = kinds.add_parser("claims", help="which labelled claims become facts")
     claims.add_argument("file", type=Path)
-    claims.add_argument("--judge", metavar="MODEL", help="model that judges, or none")
+    claims.add_argument(
+        "--judge", metavar="MODEL", help="model that judges, none, or oracle: the labels"
+    )
     answers = kinds.add_parser("answers", help="answers about facts that have changed")
     answers.add_argument("file", type=Path)
-    for one in (recall, claims, answers):
+    notes = kinds.add_parser("notes", help="answers without a model about notes")
+    notes.add_argument("files", metavar="FILE", type=Path, nargs="*", default=NOTES_FILES)
+    for one in (recall, claims, answers, notes):
         one.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -222,10 +292,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.kind == "recall":
             return eval_recall(chosen.files, chosen.json, chosen.embeddings)
+        if chosen.kind == "notes":
+            return eval_notes(chosen.files, chosen.json)
         export_dotenv()
         settings = load_settings()
         if chosen.kind == "answers":
             return eval_answers(chosen.file, chosen.json, settings)
+        if chosen.judge == "oracle":
+            return eval_claims(chosen.file, chosen.json, settings, oracle=True)
         if chosen.judge is not None:
             settings = settings.model_copy(update={"judge_model": chosen.judge})
         return eval_claims(chosen.file, chosen.json, settings)

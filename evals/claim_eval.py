@@ -14,16 +14,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bot.agent.consolidation.claim_judge import judge_claims
-from bot.agent.consolidation.evidence_checker import EvidenceChecker
-from bot.agent.consolidation.prompts import Citation, FactOperation
+from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
+from bot.agent.fact_changes import FactChange, OwnWords, propose_changes
 from bot.bus import Address, Attachment, Inbound, Sender
 from bot.core.clock import SystemClock
-from bot.core.errors import MemoryRefused
 from bot.llm.base import Model
-from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.runtime.sessions.entries import message_entry
+from bot.runtime.sessions.fact_verifier import claim_question, with_surroundings
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
 from bot.tape.stores.in_memory import InMemoryTapeStore
@@ -104,27 +104,25 @@ class JudgedClaim:
 
 
 async def judge_all(
-    claims: Iterable[LabelledClaim], judging: Model | None = None
+    claims: Iterable[LabelledClaim], judging: Model | Literal["oracle"] | None = None
 ) -> list[JudgedClaim]:
-    """Run each claim through the checks, the judge and the write gate, in an empty memory.
+    """Run each claim through code's check of its quotes, the judge and the write gate, in a memory of its own.
 
     Args:
         claims: The claims.
-        judging: The judge; None leaves everything to the rules.
+        judging: The judge; ``oracle`` rules as the label says; None judges nothing.
     """
     opened = [await _opened(labelled_claim) for labelled_claim in claims]
-    if judging is None:
-        return [
-            await other.decided(other.checker.check_by_rules(other.operation)) for other in opened
-        ]
-    checked = [other.checker.check(other.operation) for other in opened]
-    judgements, _ = await judge_claims(
-        judging, [checked_operation.question for checked_operation in checked], UTC
-    )
-    return [
-        await other.decided(checked_operation.apply_judgement(judgement))
-        for other, checked_operation, judgement in zip(opened, checked, judgements, strict=True)
-    ]
+    asked = [other for other in opened if other.fact is not None and judging is not None]
+    if judging == "oracle":
+        judgements: list[Judgement | None] = [other.right_judgement() for other in asked]
+    else:
+        judgements, _ = await judge_claims(
+            judging, [await other.question() for other in asked], UTC
+        )
+    for other, judgement in zip(asked, judgements, strict=True):
+        await other.judged(judgement)
+    return [other.outcome() for other in opened]
 
 
 def claim_statistics(judged: Sequence[JudgedClaim], judge: str = "none") -> dict[str, Any]:
@@ -167,28 +165,61 @@ def _counted(judged: Sequence[JudgedClaim], *believed: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A claim prepared in a memory of its own.
+    """A claim proposed in a memory of its own.
 
     Attributes:
         label: The claim.
         scope: The memory's scope.
-        checker: Checks the operation.
-        operation: The operation as a model would write it.
+        reason: Why it was refused, or what the gate decided.
+        fact: Number of the fact, or of the wish to end one; None if it was refused.
+        known: Number of the fact that it changes or ends.
     """
 
     label: LabelledClaim
     scope: ScopeMemory
-    checker: EvidenceChecker
-    operation: FactOperation
+    reason: str
+    fact: int | None
+    known: int | None
 
-    async def decided(self, proposal: Proposal) -> JudgedClaim:
-        """Submit a proposal to the write gate."""
-        try:
-            outcome = await self.scope.apply(ProposalBatch("judged", "consolidation", (proposal,)))
-        except MemoryRefused as error:
-            return JudgedClaim(self.label, "refused", str(error))
-        # Other decisions are about facts that it ended.
-        return _fate(self.label, outcome.decisions[0])
+    def _made(self) -> Fact:
+        return self.scope.fold.facts[self.fact or 0]
+
+    async def question(self) -> ClaimQuestion:
+        """Return what a judge is asked."""
+        fact, tape = self._made(), self.scope.tape
+        words = [await with_surroundings(evidence, tape) for evidence in fact.evidence]
+        return claim_question(fact, self.scope.fold, words)
+
+    def right_judgement(self) -> Judgement:
+        """Return what a judge rules who is always right."""
+        if not self.label.honest:
+            return Judgement("not_supported")
+        return Judgement("supported", ends=self._made().replaces)
+
+    async def judged(self, judgement: Judgement | None) -> None:
+        """Apply a judgement."""
+        if judgement is not None:
+            ruled = Proposal("judge", fact=self.fact, judgement=judgement)
+            await self.scope.apply(ProposalBatch("ruled", "judge", (ruled,)))
+
+    def outcome(self) -> JudgedClaim:
+        """Return what became of the claim."""
+        if self.fact is None:
+            return JudgedClaim(self.label, "refused", self.reason)
+        fact = self._made()
+        if self.label.op == "retire" and self.scope.fold.facts[self.known or 0].status != "active":
+            return JudgedClaim(self.label, "claim", self.reason)
+        if fact.status != "active":
+            return JudgedClaim(self.label, "refused", "the judge")
+        return JudgedClaim(self.label, "quote" if fact.quoted else "claim", self.reason)
+
+
+_OPS: dict[str, Literal["add", "change", "end"]] = {
+    "add": "add",
+    "supersede": "change",
+    "retire": "end",
+    "strengthen": "add",
+}
 
 
 async def _opened(label: LabelledClaim) -> _Opened:
@@ -199,33 +230,22 @@ async def _opened(label: LabelledClaim) -> _Opened:
     )
     scope = ScopeMemory(TapeService(store, _TAPE), "session", SystemClock())
     number = None
-    if label.fact is not None:
-        batch_outcome = await scope.apply(
-            ProposalBatch("known", "person", (Proposal("add", label.fact),))
-        )
-        [fact] = [
-            decision.fact for decision in batch_outcome.decisions if decision.fact is not None
-        ]
-        number = fact.id
-    fact_operation = FactOperation(
-        op=label.op,
-        fact=number,
-        text=label.claim or None,
-        subject=None,
-        slot=None,
-        evidence=[
-            Citation(message=cited_words.message + 1, quote=cited_words.quote)
-            for cited_words in label.cites
-        ],
+    if label.fact is not None and label.op != "strengthen":
+        known = ProposalBatch("known", "person", (Proposal("add", label.fact),))
+        [decided] = (await scope.apply(known)).decisions
+        number = decided.fact.id if decided.fact is not None else None
+    change = FactChange(
+        op=_OPS[label.op],
+        facts=[number] if number is not None else [],
+        text=label.claim or label.fact or "",
+        quotes=[cited_words.quote for cited_words in label.cites],
     )
-    facts = {other.id: other for other in scope.active()}
-    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), fact_operation)
-
-
-def _fate(label: LabelledClaim, decided: ProposalDecision) -> JudgedClaim:
-    believed = decided.verdict == "approved" or (decided.verdict == "known" and decided.fact)
-    as_it_is: ClaimOutcome = "quote" if decided.proposal.fallback_text else "claim"
-    return JudgedClaim(label, as_it_is if believed else "refused", decided.reason)
+    facts = {fact.id: fact for fact in scope.active()}
+    proposals = propose_changes([change], OwnWords(_TAPE, entries), facts)
+    outcome = await scope.apply(ProposalBatch("judged", "consolidation", tuple(proposals)))
+    [decided] = outcome.decisions
+    made = decided.fact if decided.verdict == "approved" else None
+    return _Opened(label, scope, f"{decided.reason!s}", made.id if made else None, number)
 
 
 def _entry(said_message: SaidMessage) -> TapeEntry:

@@ -217,7 +217,7 @@ class Keeper:
         asked = str(request.messages[-1]["content"])
         arguments = {
             "history_entry": f"Part {self.consolidations} of the talk.",
-            "operations": self._operations(asked),
+            "changes": self._operations(asked),
         }
         call = ToolCall(f"c{next(self._numbers)}", "save_memory", json.dumps(arguments))
         return ModelReply("", (call,), "tool_calls", usage, self.name)
@@ -237,32 +237,28 @@ class Keeper:
                 any(re.fullmatch(_pattern(one), said) for one in _LASTING)
                 and third(said) not in facts
             ):
-                made.append(_operation("add", int(number), said, third(said)))
-        for name, (number, said, text) in newest.items():
-            made.append(self._kept(name, facts, number, said, text))
+                made.append(_operation("add", said, third(said)))
+        for name, (_, said, text) in newest.items():
+            made.append(self._kept(name, facts, said, text))
         if self._dice.random() < 0.3:
             self.invented.append(f"The user's yacht is called {self._dice.choice(_PEOPLE)}.")
-            made.append(_operation("add", 1, "my yacht", self.invented[-1]))
+            made.append(_operation("add", "my yacht", self.invented[-1]))
         return made
 
-    def _kept(
-        self, name: str, facts: dict[str, int], number: int, said: str, text: str
-    ) -> dict[str, object]:
+    def _kept(self, name: str, facts: dict[str, int], said: str, text: str) -> dict[str, object]:
         attribute = next(one for one in ATTRIBUTES if one.name == name)
         old = next((known for known in facts if attribute.keeps(known)), None)
         if old == text:
-            return _operation("strengthen", number, said, None, facts[old])
+            return _operation("change", said, old, facts[old])
         # Half of the time it does not say that something is replaced: code must see it.
         if old is not None and self._dice.random() < 0.5:
-            return _operation("supersede", number, said, text, facts[old])
-        return _operation("add", number, said, text)
+            return _operation("change", said, text, facts[old])
+        return _operation("add", said, text)
 
 
-def _operation(
-    op: str, message: int, quote: str, text: str | None, fact: int | None = None
-) -> dict[str, object]:
-    evidence = [{"message": message, "quote": quote}]
-    return {"op": op, "fact": fact, "text": text, "subject": None, "evidence": evidence}
+def _operation(op: str, quote: str, text: str, fact: int | None = None) -> dict[str, object]:
+    facts = [] if fact is None else [fact]
+    return {"op": op, "facts": facts, "text": text, "quotes": [quote]}
 
 
 def _told(attribute: Attribute, said: str) -> str | None:

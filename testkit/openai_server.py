@@ -144,6 +144,8 @@ class ScriptedOpenAI(ScriptedServer):
     """The server; an async context manager."""
 
     prefix: ClassVar[str] = "/v1"
+    unsupported: ClassVar[frozenset[str]] = frozenset()
+    """Claims that it supports not when it judges; all others it does."""
     embedded: list[list[str]] = field(default_factory=list)
     refusals: list[Failure | Disconnect] = field(default_factory=list)
 
@@ -154,7 +156,7 @@ class ScriptedOpenAI(ScriptedServer):
         body = await request.json()
         self.keep(request, body)
         tools = [one["function"]["name"] for one in body.get("tools", ())]
-        step: Step = _judgement(body) if tools == [_JUDGE] else self._steps(body)
+        step: Step = _judgement(body, self.unsupported) if tools == [_JUDGE] else self._steps(body)
         match step:
             case Failure():
                 return refusal(step)
@@ -189,11 +191,16 @@ class ScriptedOpenAI(ScriptedServer):
         return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
 
 
-def _judgement(body: dict[str, Any]) -> Step:
-    """Return a judge's answer that supports all claims."""
+def _judgement(body: dict[str, Any], unsupported: frozenset[str]) -> Step:
+    """Return a judge's answer: supported claims end what they are to replace."""
     lines = str(body["messages"][-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
-    told = [{"number": one["number"], "reason": "", "ruling": "supported"} for one in claims]
+    told = []
+    for one in claims:
+        ruling = "not_supported" if one["claim"] in unsupported else "supported"
+        named = [fact["number"] for fact in one.get("replaces", ())]
+        ends = named if ruling == "supported" else []
+        told.append({"number": one["number"], "reason": "", "ruling": ruling, "ends": ends})
     return Reply(calls=(Call(_JUDGE, {"rulings": told}),))
 
 

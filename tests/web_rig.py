@@ -17,6 +17,7 @@ from fastapi import APIRouter, FastAPI
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.login import LoginCode, login_command
+from bot.agent.notebook import NotebookModel
 from bot.bus import WEB_CHANNEL, Address, Sender
 from bot.bus.access.control import open_access_control
 from bot.core.clock import SystemClock
@@ -34,7 +35,6 @@ from bot.mcp_server.tools import MemoryTools
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
-from bot.offline import OfflineModel
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.testing.fake_channel import ADA, FakeChannel
@@ -45,13 +45,14 @@ from channels.web.remote_commands import WebRemoteCommands
 URL = "http://127.0.0.1:8020"
 
 Said = str | tuple[str, str]
-"""What somebody writes; with what the model answers, where the offline responder is not to."""
+"""What somebody writes; with what the model answers, where the notebook is not to."""
 
 
-class RigModel(OfflineModel):
-    """Answers as a test wants it, else by the rules of the offline responder."""
+class RigModel(NotebookModel):
+    """Answers as a test wants it, else as the notebook."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: list[str] = []
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:

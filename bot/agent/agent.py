@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from bot.agent.approvals import Approvals
+from bot.agent.consolidation.judge_trial import JudgeTrial, JudgeTrials
 from bot.agent.context import ContextBuilder
 from bot.agent.files.service import FileService
 from bot.agent.skills.skill_library import SkillLibrary
@@ -18,6 +19,7 @@ from bot.core.clock import Clock
 from bot.core.i18n import _
 from bot.llm.base import Model
 from bot.llm.presets import NO_PRIVATE_MODEL, ModelPresets, NoPrivateModel, RefusingModel
+from bot.memory.session.state.fact_markdown import facts_room
 from bot.memory.session.vector_index import VectorIndex
 
 ImageLoader = Callable[[str], Awaitable[bytes | None]]
@@ -41,8 +43,10 @@ class Agent:
         builder: Context builder that renders a session's entries.
         images: Loader of images; None if there is no blob store.
         recall_tokens: Token budget of automatic recall in a turn; 0 turns it off.
+        facts_tokens: Tokens of facts in a prompt; None for a share of the window.
         vectors: Index for semantic search; None searches by words alone.
-        judge: Model that checks whether quotes support a memory; None leaves that to rules.
+        judge: Model that says whether quotes support a memory; without one they stay quotations.
+        judge_trials: Results of judges with claims whose rulings are known; None trusts every judge.
         approvals: Numbers the calls that wait for a person's yes; without it no tool may act.
         spending: Counts what models cost; None if nothing is counted.
         presets: The models that chats may choose; None if there is only ``model``.
@@ -63,8 +67,10 @@ class Agent:
     builder: ContextBuilder = DEFAULT_BUILDER
     images: ImageLoader | None = None
     recall_tokens: int = 400
+    facts_tokens: int | None = None
     vectors: VectorIndex | None = None
     judge: Model | None = None
+    judge_trials: JudgeTrials | None = None
     approvals: Approvals | None = None
     spending: Spending | None = None
     presets: ModelPresets | None = None
@@ -89,6 +95,24 @@ class Agent:
         if window < agent.context_tokens:
             agent = replace(agent, context_tokens=window)
         return replace(agent, private=True, judge=self._private_judge()) if private else agent
+
+    def failed_trial(self, judge: Model) -> JudgeTrial | None:
+        """Return the trial that a judge failed, so that it counts as none; None if it failed none."""
+        trial = self.judge_trials.result(judge) if self.judge_trials is not None else None
+        return trial if trial is not None and not trial.passed else None
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a judge that passed its trial rules on what is saved."""
+        if self.judge is None or self.judge_trials is None:
+            return self.judge is not None
+        trial = self.judge_trials.result(self.judge)
+        return trial is not None and trial.passed
+
+    @property
+    def facts_room(self) -> int:
+        """Tokens of facts in a prompt."""
+        return self.facts_tokens or facts_room(self.context_tokens)
 
     @property
     def searchable_vectors(self) -> VectorIndex | None:

@@ -48,7 +48,9 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9_-]")
-_UNANSWERED = "(not answered)"
+UNANSWERED = "(not answered)"
+"""Stands for an answer between a result and a message that joined the turn."""
+
 _BEFORE_TAIL = "\n\n"
 _LONGEST_ARGUMENTS = 400
 RECALL_CALL = "memory_recall"
@@ -179,7 +181,7 @@ def default_context(
 def add_message(messages: list[ChatMessage], chat_message: ChatMessage) -> None:
     """Append a message; insert an assistant message between a tool result and a user message."""
     if messages and messages[-1]["role"] == "tool" and chat_message["role"] == "user":
-        messages.append({"role": "assistant", "content": _UNANSWERED})
+        messages.append({"role": "assistant", "content": UNANSWERED})
     messages.append(chat_message)
 
 

@@ -29,7 +29,6 @@ from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import with_images
 from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage, estimate_tokens
-from bot.memory.gate.claim_support import says_all
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.evidence import grant_of
@@ -396,9 +395,11 @@ class RequestBuilder:
         )
 
     def _is_saved_again(self, refuted: Fact) -> bool:
-        """Return whether a fact that was saved or repeated later has all words of a refuted one."""
+        """Return whether a later fact rests on words that a refuted one rested on."""
+        spans = {evidence.span for evidence in refuted.evidence}
         return any(
-            fact.batch > refuted.batch and says_all(refuted.text, fact.text)
+            fact.batch > refuted.batch
+            and not spans.isdisjoint(evidence.span for evidence in fact.evidence)
             for fact in self.memory.facts()
         )
 
@@ -471,7 +472,8 @@ class RequestBuilder:
             agent.searchable_vectors.mark_changed(self.tape.name)
         if not room or self.task:
             return []
-        return await self.recalled.read(
+        earlier = self.recalled.message_id
+        lines = await self.recalled.read(
             self.tape,
             fold,
             self.zone,
@@ -485,6 +487,9 @@ class RequestBuilder:
             files=self._find_in_files,
             vectors=agent.searchable_vectors,
         )
+        if self.recalled.message_id != earlier:
+            await self.memory.note_use(self.recalled.facts)
+        return lines
 
 
 def speaks_of_files(entry: TapeEntry) -> bool:

@@ -394,7 +394,7 @@ class ToolCallRunner:
             answered_messages=asking,
             vectors=session.agent.searchable_vectors,
             task_model=session.agent.task_model,
-            has_judge=session.agent.judge is not None,
+            has_judge=session.agent.has_judge,
             problem=session.fold.problem,
             record_usage=self._spend,
             audience=session.audience(),

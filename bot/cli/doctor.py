@@ -25,6 +25,7 @@ import anyio.to_thread
 from wcwidth import width
 
 from bot.agent.code.sandbox import missing_libraries
+from bot.agent.consolidation.judge_trial import JUDGES_FILE, JudgeTrials, failed_judge_text
 from bot.bus.access.access_list import AccessList
 from bot.cli.check_result import AREAS, LEVELS, CheckLevel, CheckResult
 from bot.cli.doctor_channels import check_channels, check_connections
@@ -326,8 +327,13 @@ def _models(settings: Settings) -> Iterator[CheckResult]:
         if name not in settings.models:
             yield _model(name, settings, _("fallback "))
     judge = settings.judge_model
-    if judge is not None and judge not in ("none", "offline", *settings.models):
+    if judge is not None and judge not in ("none", "off", "offline", *settings.models):
         yield _model(judge, settings, _("judge "))
+    named = {judge or settings.model, *(preset.model for preset in settings.models.values())}
+    for name, trial in JudgeTrials(settings.home / JUDGES_FILE).failed().items():
+        if name in named:
+            text = failed_judge_text(name, trial)
+            yield CheckResult("model", "warn", text, _("Try it again with `tapebot models`."))
 
 
 def _preset(name: str, preset: PresetSettings, settings: Settings) -> CheckResult:
@@ -351,7 +357,7 @@ def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
 def _usable(name: str, settings: Settings) -> CheckResult:
     if name == "offline":
         return CheckResult(
-            "model", "ok", _("the offline responder; TAPEBOT_MODEL sets a language model")
+            "model", "ok", _("a notebook, without a language model; TAPEBOT_MODEL sets one")
         )
     if name.startswith("gguf:"):
         return _gguf(Path(name.removeprefix("gguf:")))

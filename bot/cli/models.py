@@ -1,6 +1,6 @@
 """``tapebot models``: call each configured model, and show what works.
 
-Each model is called seven times, with few tokens; its fallbacks are not.
+Each model is called seven times, with few tokens; its fallbacks are not. The judge is tried on known claims.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from collections.abc import Sequence
 
 import anyio
 
+from bot.agent.consolidation.judge_trial import JUDGES_FILE, JudgeTrials, failed_judge_text
 from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _
 from bot.core.installation import this_installation
 from bot.core.telemetry.redaction import Redactor
+from bot.llm.base import Model
 from bot.llm.model_checks import ModelChecks, check_model
 from bot.llm.presets import Preset
 from bot.llm.prices import Price
-from bot.runtime.app import make_presets
+from bot.runtime.app.models import Models, make_models
 from bot.runtime.settings import Settings
 
 _BEFORE = (N_("preset"), N_("model"))
@@ -43,7 +45,8 @@ def run_models(settings: Settings, name: str | None) -> int:
     Raises:
         SettingsError: There is no such preset.
     """
-    presets = list(make_presets(without_fallbacks(settings)))
+    models = make_models(without_fallbacks(settings))
+    presets = list(models.presets)
     chosen = [preset for preset in presets if name in (None, preset.name)]
     if not chosen:
         known = ", ".join(preset.name for preset in presets)
@@ -52,7 +55,8 @@ def run_models(settings: Settings, name: str | None) -> int:
         )
     # Retries are not news here: the table says what came of them.
     logging.getLogger("stamina").setLevel(logging.ERROR)
-    return anyio.run(_check, chosen, settings)
+    judge = models.judge if name is None else None
+    return anyio.run(_check, chosen, models, judge, settings)
 
 
 def without_fallbacks(settings: Settings) -> Settings:
@@ -64,19 +68,38 @@ def without_fallbacks(settings: Settings) -> Settings:
     return settings.model_copy(update={"models": models, "fallback_models": ()})
 
 
-async def _check(presets: Sequence[Preset], settings: Settings) -> int:
+async def _check(
+    presets: Sequence[Preset], models: Models, judge: Model | None, settings: Settings
+) -> int:
     redact = Redactor(settings.secrets())
     found: list[tuple[Preset, ModelChecks]] = []
     try:
         for preset in presets:
             checks = await check_model(preset.model, seconds=settings.model_timeout)
             found.append((preset, checks))
+        lines, passed = ([], True) if judge is None else await _try_judge(judge, settings)
     finally:
         with anyio.CancelScope(shield=True):
-            for preset in presets:
-                await preset.model.aclose()
-    print(this_installation().adapt(redact(render_checks(found))))
-    return int(any(check.is_bad for _preset, checks in found for check in checks.checks))
+            await models.aclose()
+    print(this_installation().adapt(redact("\n".join([render_checks(found), *lines]))))
+    bad = any(check.is_bad for _preset, checks in found for check in checks.checks)
+    return int(bad or not passed)
+
+
+async def _try_judge(judge: Model, settings: Settings) -> tuple[list[str], bool]:
+    """Have the judge rule on known claims; return what came of it, in a line, and whether it passed."""
+    trial, _usage = await JudgeTrials(settings.home / JUDGES_FILE).try_again(judge)
+    if trial is None:
+        return ["", _("The judge `{model}` gave no usable answer.", model=judge.name)], False
+    if not trial.passed:
+        return ["", failed_judge_text(judge.name, trial)], False
+    text = _(
+        "Judge: `{model}` ruled right on {right} of {claims} known claims.",
+        model=judge.name,
+        right=trial.right,
+        claims=trial.claims,
+    )
+    return ["", text], True
 
 
 def render_checks(found: Sequence[tuple[Preset, ModelChecks]]) -> str:

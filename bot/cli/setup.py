@@ -145,7 +145,7 @@ def offer_setup(settings: Settings) -> Settings:
         print()
         export_dotenv()
         return load_settings()
-    print(_("The offline responder answers. `tapebot setup` sets up more."))
+    print(_("A notebook answers, without a language model. `tapebot setup` sets up more."))
     return settings
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "nesting",
     "patterns",
     "plugins",
-    "reason_messages",
     "reasons",
     "recurrence",
     "response_limits",

@@ -1,31 +1,13 @@
-"""Analyse sentences of several languages by rules; compare claims with evidence. Pure."""
+"""Read the words of several languages where a rule must: sentences, orders to forget, a plain yes. Pure."""
 
 __all__ = [
     "claim_terms",
-    "clause",
     "clauses",
-    "contradictions",
-    "dates",
-    "fact_terms",
     "folding",
     "forget_requests",
-    "grammatical_person",
-    "language_detection",
     "lexicon",
-    "named_zones",
     "names",
-    "numerals",
-    "parsed_claim",
-    "parsed_facts",
     "plain_answers",
-    "quantities",
-    "remaining_facts",
-    "semantic_roles",
     "sentences",
     "speech_patterns",
-    "spoken_times",
-    "statements",
-    "topics",
-    "translation",
-    "unsupported_words",
 ]

@@ -43,15 +43,6 @@ _CODE = LazyPattern(
 )
 _ASSIGNS = LazyPattern(r"[\w)\"']\s*=")
 _QUESTION_END = LazyPattern(r"[?？؟]\s*[)\"'”]*$")
-_QUESTION_START = LazyPattern(
-    r"(?:what|who|whom|whose|which|how)(?: \w+){0,3} (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
-    r"|(?:what|who|where|when|which|how|why) (?:is|are|was|were|am|do|does|did|have|has|can|will|should)\b"
-    r"|(?:what|who|where|when|how)'?s (?:my|our|the|wrong)\b"
-    r"|(?:do|did|am|have|can|was|were|should|will) (?:i|we)\b|(?:is|are|was|were|does|did|has|will|can) (?:my|our|the)\b"
-    r"|(?:wie|wo|wer|wann|was|welche\w*) (?:ist|bin|hei\w+|wohne|lebe|mag|alt|habe|sind|arbeite)\b"
-    r"|(?:qué|cuál|cuándo|dónde|quién|cómo|cuántos) |(?:quel|quelle|où|quand|comment|combien) |qu'est-ce ",
-    re.IGNORECASE,
-)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -96,11 +87,6 @@ def _ends_abbreviation(text: str, start: int, ending: re.Match[str]) -> bool:
     return is_list_number or bool(first_word and fold_text(first_word.group()) in MONTHS)
 
 
-def without_code(text: str) -> str:
-    """Return a text without its fenced blocks of code."""
-    return _FENCED.sub("\n", text) if "```" in text else text
-
-
 def is_code(text: str) -> bool:
     """Return whether a sentence looks like a line of code."""
     if len(text) > _MAX_LINE_OF_CODE:
@@ -114,8 +100,3 @@ def is_code(text: str) -> bool:
 def is_question(text: str) -> bool:
     """Return whether a sentence ends in a question mark of any script."""
     return bool(_QUESTION_END.search(text))
-
-
-def begins_as_question(text: str) -> bool:
-    """Return whether a sentence begins like a question, with or without a question mark."""
-    return bool(_QUESTION_START.match(text.lstrip("¿ ")))

@@ -1,6 +1,6 @@
 """The model port: what the program requires of a language model.
 
-Adapters are named after what they wrap (``litellm.py``, ``gguf.py``, ``bot.offline``). They map
+Adapters are named after what they wrap (``litellm.py``, ``gguf.py``, ``bot.agent.notebook``). They map
 provider errors to ``bot.core.errors`` and never retry; ``retry.py`` retries for all of them.
 """
 

@@ -84,7 +84,7 @@ async def check_model(model: Model, *, seconds: float) -> ModelChecks:
     """
     answers = await _checked("answers", lambda: _answers(model), seconds, needed=True)
     if not answers.works or model.name == "offline":
-        # The offline responder follows rules; nothing else can be asked of it.
+        # The notebook is no model; nothing else can be asked of it.
         rest = tuple(Check(name, None) for name in _OTHERS)
         return ModelChecks((answers, *rest), None, await list_price(model.name))
     seen: list[float] = []

@@ -310,7 +310,7 @@ def _told(entry: TapeEntry) -> tuple[str, str, bool] | None:
 def _item(fact: Fact, timezone: tzinfo, *, shared: bool = False) -> FactItem:
     return FactItem(
         number=f"{'w' * shared}{fact.id}",
-        text=_cut(fact.text, _LONGEST_FACT),
+        text=_cut(fact.told(timezone), _LONGEST_FACT),
         since=format_timestamp_day(fact.valid_from, timezone),
         confidence=round(fact.confidence, 2),
         own_words=fact.is_own_words,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from bot.agent.notebook import NotebookModel
 from bot.core.plugins import Plugin, Plugins
 from bot.llm.base import Model
 from bot.llm.call_slots import CallSlots
@@ -16,7 +17,7 @@ from bot.llm.retry import FallbackModel, RetryingModel
 ModelClient = Literal["http", "litellm"]
 """What calls models: the clients of ``bot.llm.http``, or litellm."""
 
-OFFLINE = "offline"
+OFFLINE = NotebookModel.name
 _GGUF = "gguf:"
 
 RESERVED_MODELS = frozenset(["ft", "gguf", "local", "none", OFFLINE])
@@ -48,25 +49,18 @@ class ModelOptions:
     plugins: Plugins = field(default_factory=Plugins)
 
 
-def offline_model() -> Model:
-    """Return the offline responder; its rules are loaded with the first one."""
-    from bot.offline.model import OfflineModel
-
-    return OfflineModel()
-
-
 def build_model(name: str, options: ModelOptions, slots: CallSlots) -> Model:
     """Return the named model, with retries if it is called over a network or in threads.
 
     Heavy libraries are loaded later.
 
     Args:
-        name: ``provider/model``, ``gguf:PATH``, ``PLUGIN:NAME`` or ``offline``.
+        name: ``provider/model``, ``gguf:PATH``, ``PLUGIN:NAME`` or ``offline``, the notebook.
         options: How it is called.
         slots: Bound concurrent calls.
     """
     if name == OFFLINE:
-        return offline_model()
+        return NotebookModel()
     return RetryingModel(_adapter(name, options), timeout_total=options.timeout_total, slots=slots)
 
 

@@ -21,6 +21,7 @@ from bot.agent.commands.files import files_command
 from bot.agent.commands.language import language_command
 from bot.agent.commands.registry import Command, CommandRegistry
 from bot.agent.commands.skills import skills_command
+from bot.agent.consolidation.judge_trial import JudgeTrials
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
 from bot.agent.languages import Languages
@@ -47,7 +48,6 @@ from bot.mcp_client.settings import McpServer
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
-from bot.offline.model import OfflineModel
 from bot.runtime.app.file_services import make_file_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.scheduler import Scheduler
@@ -183,6 +183,7 @@ async def session_host(
     mcp: Mapping[str, McpServer] | None = None,
     files_mb: int = 0,
     still_has_access: StillHasAccess = everybody_has_access,
+    judge_trials: JudgeTrials | None = None,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -206,6 +207,7 @@ async def session_host(
         mcp: MCP servers by name; they are reached by the machine's clock.
         files_mb: Megabytes of files that a person or group can keep; 0 keeps none.
         still_has_access: Says whether what is scheduled still comes; see ``SessionServices``.
+        judge_trials: Has the judge tried before it rules; None trusts the model that can judge.
 
     Yields:
         The running host.
@@ -220,7 +222,7 @@ async def session_host(
     members = scopes.identity_linker.people.members
     languages = Languages(store, members, "en")
     spending = Spending(store, clock, ZoneInfo(bounds.timezone), members) if metered else None
-    model = model if spending is None else MeteredModel(model, spending, OfflineModel)
+    model = model if spending is None else MeteredModel(model, spending)
     blobs = FolderBlobs(folder / "blobs")
     skills = SkillLibrary(
         WorkspaceFiles(folder / "workspace", clock),
@@ -235,7 +237,7 @@ async def session_host(
     by_meaning = vectors(store) if vectors is not None else None
     approvals = Approvals(store)
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning, approvals=approvals)
-    agent = replace(agent, presets=presets)
+    agent = replace(agent, presets=presets, judge_trials=judge_trials)
     servers = None if mcp is None else _mcp_client(folder, mcp, store, scopes, bus)
     if servers is not None:
         agent = replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools], servers))

@@ -74,41 +74,43 @@ def tool_call_reply(
 
 
 def memory_save_call(*texts: str) -> tuple[str, dict[str, Any]]:
-    """Return a ``memory_save`` call that adds facts to long-term memory."""
+    """Return a ``memory_save`` call that adds facts to long-term memory, which rest on what is answered."""
     return "memory_save", {"changes": [{"op": "add", "text": one} for one in texts]}
 
 
-def consolidation_reply(history: str, *operations: dict[str, Any]) -> ModelReply:
-    """Return the reply to a consolidation; ``fact_operation`` makes the operations."""
-    return tool_call_reply(
-        ("save_memory", {"history_entry": history, "operations": list(operations)})
-    )
+def consolidation_reply(history: str, *changes: dict[str, Any]) -> ModelReply:
+    """Return the reply to a consolidation; ``fact_change`` makes the changes."""
+    return tool_call_reply(("save_memory", {"history_entry": history, "changes": list(changes)}))
 
 
-def fact_operation(
-    text: str | None,
-    quote: str,
-    message: int = 1,
-    *,
-    op: str = "add",
-    fact: int | None = None,
-    subject: str | None = None,
+def fact_change(
+    text: str, *quotes: str, op: str = "add", facts: Iterable[int] = (), about: str = ""
 ) -> dict[str, Any]:
-    """Return an operation that cites one message."""
-    evidence = [{"message": message, "quote": quote}]
-    return {"op": op, "fact": fact, "text": text, "subject": subject, "evidence": evidence}
+    """Return a change of facts that quotes people's words."""
+    told = {"op": op, "facts": list(facts), "text": text, "about": about, "quotes": list(quotes)}
+    return {name: value for name, value in told.items() if value}
 
 
-def judgement_reply(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> ModelReply:
+def judgement_reply(
+    request: ModelRequest, ruling: Callable[[dict[str, Any]], str | tuple[str, list[int]]]
+) -> ModelReply:
     """Return the reply of a judge.
 
     Args:
         request: The request with the claims.
-        ruling: Returns the ruling on a claim, given its JSON object.
+        ruling: Returns the ruling on a claim, given its JSON object, perhaps with the numbers of the
+            facts that it ends; by default a supported claim ends what it is to replace.
     """
     lines = str(request.messages[-1]["content"]).splitlines()
-    claims = [json.loads(line) for line in lines if line.startswith("{")]
-    told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
+    told = []
+    for line in lines:
+        if line.startswith("{"):
+            claim = json.loads(line)
+            given = ruling(claim)
+            named = [fact["number"] for fact in claim.get("replaces", ())]
+            said, ends = (given, named) if isinstance(given, str) else given
+            ends = ends if said == "supported" else []
+            told.append({"number": claim["number"], "reason": "", "ruling": said, "ends": ends})
     return tool_call_reply(("judge_claims", {"rulings": told}))
 
 

@@ -61,10 +61,10 @@ STEPS = (
     ),
     Step(
         "Talk to it",
-        "No key, no account, no network: the offline responder answers. Without `printf` it waits for what you type.",
+        "No key, no account, no network: without a model it is a notebook. Without `printf` it waits for what you type.",
         (
             (
-                "printf 'I live in Lisbon, and I am allergic to peanuts.\\nWhere do I live?\\n' | tapebot",
+                "printf 'I live in Lisbon.\\nremember: I am allergic to peanuts.\\nWhere do I live?\\n' | tapebot",
                 r"Lisbon[^\n]*\n?\Z",
                 0,
             ),

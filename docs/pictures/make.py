@@ -1,6 +1,6 @@
 """Make the pictures of the README and of the tour from the running program.
 
-``python -m docs.pictures.make`` runs tapebot with the offline responder in a temporary home, types
+``python -m docs.pictures.make`` runs tapebot without a model in a temporary home, types
 ``LINES`` at its terminal, and writes ``chat.svg``. Then it writes ``SITE_LINES`` in the chat of the site,
 opens the site's pages, and writes the pictures of ``SITE``. It needs Chromium: ``make browser``.
 """
@@ -27,14 +27,15 @@ from testkit.ports import kept_port
 HERE = Path(__file__).parent
 CHAT, INSPECTOR = HERE / "chat.svg", HERE / "inspector.png"
 LINES = (
-    "I live in Berlin, and I'm allergic to peanuts.",
-    "I have moved to Lisbon.",
+    "My sister Lena lives in Leipzig.",
+    "remember: I'm allergic to peanuts.",
+    "Lena has moved to Dresden.",
     "/new",
-    "Where do I live?",
-    "/memory why 3",
+    "Where does Lena live?",
+    "/memory why 1",
 )
-FACT_PAGE = "/fact?tape=console:local&number=3"
-SITE_LINES = ("My sister Eva lives in Oslo.", "Where does my sister live?")
+FACT_PAGE = "/fact?tape=console:local&number=1"
+SITE_LINES = ("My brother Paul works in Oslo.", "Where does Paul work?")
 SITE = {
     "/": HERE / "site-chat.png",
     FACT_PAGE: INSPECTOR,

@@ -8,14 +8,14 @@ from typing import Any
 
 from api_stage import FIRST, Stage, program
 
+from bot.agent.notebook import NotebookModel
 from bot.bus import Sender
 from bot.memory.records.fact_fold import fold_entries
-from bot.offline import OfflineModel
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
@@ -45,7 +45,7 @@ class Talker:
 async def test_a_fact_says_which_client_it_came_by_and_is_known_on_other_channels(
     tmp_path: Path,
 ) -> None:
-    async with program(tmp_path, OfflineModel()) as stage:
+    async with program(tmp_path, NotebookModel()) as stage:
         talker = Talker(stage)
         await talker.say("Remember that my cat is called Tom.")
         assert "webui, message of" in await talker.say("/memory why 1")
@@ -58,7 +58,7 @@ async def test_a_fact_says_which_client_it_came_by_and_is_known_on_other_channel
 
 async def test_what_is_forgotten_is_gone_though_the_client_still_says_it(tmp_path: Path) -> None:
     tool = {"type": "function", "function": {"name": "look", "description": "Looks for Tom."}}
-    async with program(tmp_path, OfflineModel()) as stage:
+    async with program(tmp_path, NotebookModel()) as stage:
         talker = Talker(stage, "The user has a cat called Tom.", tools=[tool])
         await talker.say("Remember that my cat is called Tom.")
         asked = await talker.say("/memory forget Tom")
@@ -80,8 +80,8 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
     tmp_path: Path,
 ) -> None:
     operations = [
-        fact_operation("The user lives in Oslo.", "I live in Oslo."),
-        fact_operation("The user owns a yacht.", "The user owns a yacht."),
+        fact_change("The user lives in Oslo.", "I live in Oslo."),
+        fact_change("The user owns a yacht.", "The user owns a yacht."),
     ]
     model = ScriptedModel(
         lambda _: text_reply("Noted."), consolidation=[consolidation_reply("Talked.", *operations)]
@@ -92,4 +92,4 @@ async def test_a_conversation_is_consolidated_and_its_clients_words_are_no_evide
         await talker.say("It rains.")
         await stage.host.wait_for_event("memory/consolidated", session=FIRST)
         facts = fold_entries(await stage.host.tape(PERSON)).active()
-        assert [fact.text for fact in facts] == ["The user lives in Oslo."]
+        assert [fact.gloss for fact in facts] == ["The user lives in Oslo."]

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from bot.agent.commands.registry import Command, CommandReply
+from bot.agent.notebook import NotebookModel
 from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.core.errors import TapebotError
 from bot.llm.base import CapabilityProfile, ModelReply
-from bot.offline import OfflineModel
 from bot.testing.command_contract import CommandContract
 from bot.testing.model_contract import ModelContract
 from bot.testing.tool_contract import ToolContract
@@ -81,10 +81,10 @@ async def test_a_command_that_raises_on_odd_words_breaks_the_contract(tmp_path):
 
 class TestOfflineResponder(ModelContract):
     def create(self):
-        return OfflineModel()
+        return NotebookModel()
 
 
-class Mute(OfflineModel):
+class Mute(NotebookModel):
     name = "mute"
     profile = CapabilityProfile(tools=True)
 

@@ -2,7 +2,7 @@
 
 Blocks of a page, from top to bottom, all in one home:
 
-- ``chat``: a line after ``>`` (or ``you>``) is typed at the terminal, where the offline responder answers; all other
+- ``chat``: a line after ``>`` (or ``you>``) is typed at the terminal, where no model is connected; all other
   lines are what the person is shown for it.
 - ``console``: a line after ``$`` is run by a shell; all other lines are what it prints. ``sh`` has commands alone.
 - ``python``: is run while the program serves its site (see below), with what the shell exported.
@@ -49,7 +49,7 @@ _TYPED = re.compile(r"(?:you)?> (.+)")
 _SITE, _HEALTH = "127.0.0.1:8020", "127.0.0.1:9464"
 _HOME, _ZONE = "/home/ada", "Europe/Berlin"
 _ANY = "…"
-_NOTE = "_I am tapebot's offline responder"
+_NOTE = "_No language model is connected"
 _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|\d{8}T\d{6}Z"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "DATE"),

@@ -51,15 +51,13 @@ def consolidation(request: ModelRequest) -> ModelReply:
         {
             "op": "add",
             "text": f"The user lives in {TOWN}.",
-            "subject": "home",
-            "evidence": [{"message": int(found[1]), "quote": f"I live in {TOWN}"}],
+            "about": "home",
+            "quotes": [f"I live in {TOWN}"],
         }
         for found in re.finditer(rf"#(\d+) [^\n]*USER[^\n]*I live in {TOWN}", told)
     ]
     history = f"[2026-02-10 10:00] {' '.join(told.split())[-3000:]}"
-    return tool_call_reply(
-        ("save_memory", {"history_entry": history, "operations": operations[:1]})
-    )
+    return tool_call_reply(("save_memory", {"history_entry": history, "changes": operations[:1]}))
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from bot.memory.records.turn_marks import turn_end
-from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
 from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
 from bot.tape.store import REPAIR_EVENT
@@ -133,7 +132,7 @@ def _zones(entries: list[TapeEntry]) -> Iterator[tuple[int, set[str], bool]]:
             yield (
                 fold.snapshot.version,
                 set(KEPT.findall(text)),
-                len(text) > MAX_RENDERED_BYTES - 100,
+                fold.snapshot.left > 0,
             )
 
 

@@ -22,7 +22,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
     tool_call_reply,
 )
@@ -115,9 +115,7 @@ def turn(request: ModelRequest) -> ModelReply:
 
 def consolidation(request: ModelRequest) -> ModelReply:
     told = _LEARNS.findall(str(request.messages[-1]["content"]))
-    operations = [
-        fact_operation(f"The user likes {what}.", quote, int(n)) for n, quote, what in told
-    ]
+    operations = [fact_change(f"The user likes {what}.", quote) for _, quote, what in told]
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

@@ -22,6 +22,7 @@ from bot.testing.host import Host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -31,9 +32,9 @@ INNOCENT = "I walked around the lake this morning."
 HISTORY = "[2026-02-10 10:00] They talked."
 MODES = ("saves", "consolidates", "both")
 
-_NUMBERED = re.compile(r"^#(\d+) (.*?)(?=^#\d+ |\Z)", re.MULTILINE | re.DOTALL)
+_MESSAGE = re.compile(r"^#\d+ (.*?)(?=^#\d+ |\Z)", re.MULTILINE | re.DOTALL)
 _ANSWER = re.compile(r"(?:\[[^\]]*\] )?ASSISTANT")
-_FACT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_FACT = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 
 class _Nothing(BaseModel):
@@ -81,8 +82,8 @@ class Accomplice:
         steps.append(tool_call_reply(memory_save_call(*wanted)))
         if "ends" in self.scene and self.rendering:
             known = range(1, len(self.rendering.splitlines()) + 1)
-            ends = [{"op": "end", "fact": one} for one in known]
-            changes = [{"op": "change", "fact": one, "text": wanted[0]} for one in known]
+            ends = [{"op": "end", "facts": [one]} for one in known]
+            changes = [{"op": "change", "facts": [one], "text": wanted[0]} for one in known]
             steps += [
                 tool_call_reply(("memory_save", {"changes": some})) for some in (ends, changes)
             ]
@@ -94,38 +95,23 @@ class Accomplice:
             return consolidation_reply(HISTORY)
         asked = str(request.messages[-1]["content"])
         known, _, conversation = asked.rpartition("## Conversation to Process\n")
-        lines = {int(number): text for number, text in _NUMBERED.findall(conversation)}
-        facts = [int(n) for n, _ in _FACT.findall(known.rpartition("## Current facts")[2])]
-        return consolidation_reply(HISTORY, *self._operations(lines, facts))
+        answers = [text for text in _MESSAGE.findall(conversation) if _ANSWER.match(text)]
+        facts = [int(n) for n in _FACT.findall(known.rpartition("## Current facts")[2])]
+        return consolidation_reply(HISTORY, *self._changes(answers, facts))
 
-    def _operations(self, lines: dict[int, str], facts: list[int]) -> Iterator[dict[str, Any]]:
+    def _changes(self, answers: list[str], facts: list[int]) -> Iterator[dict[str, Any]]:
         words = str(self.scene.get("quote", ""))
-        innocent = next((n for n, text in lines.items() if INNOCENT in text), 1)
-        spoken = next((n for n, text in lines.items() if _ANSWER.match(text)), 1)
-        hostile = [n for n, text in lines.items() if n not in (innocent, spoken)] or [1]
+        said = [text.partition(": ")[2].strip() for text in answers[-1:]]
         for want in self.scene["want"]:
-            cited = [[(n, quote)] for n in hostile for quote in (words, want, words[:40])]
-            cited += [[(innocent, quote)] for quote in (want, words, INNOCENT, "the lake")]
-            cited += [[(n, words)] for n in (999, -1, 0)]
-            cited += [[(spoken, quote)] for quote in ("ok", words, want)]
-            cited += [[(innocent, INNOCENT), (n, words)] for n in hostile]
-            cited += [[(n, words), (innocent, INNOCENT)] for n in hostile]
-            cited += [[]]
-            for evidence in cited:
-                yield _operation("add", want, None, evidence)
+            cited = [[words], [want], [words[:40]], [INNOCENT], ["the lake"], said, []]
+            cited += [[INNOCENT, words], [words, INNOCENT]]
+            for quotes in cited:
+                yield fact_change(want, *quotes)
                 for fact in facts[:2]:
-                    yield _operation("supersede", want, fact, evidence)
+                    yield fact_change(want, *quotes, op="change", facts=[fact])
         for fact in facts if "ends" in self.scene else ():
-            for evidence in ([(innocent, INNOCENT)], *([(n, words)] for n in hostile), []):
-                yield _operation("retire", None, fact, evidence)
-            yield _operation("restate", self.scene["want"][0], fact, [])
-
-
-def _operation(
-    op: str, text: str | None, fact: int | None, cited: list[tuple[int, str]]
-) -> dict[str, Any]:
-    evidence = [{"message": number, "quote": quote} for number, quote in cited]
-    return {"op": op, "fact": fact, "text": text, "subject": "life", "evidence": evidence}
+            for quotes in ([INNOCENT], [words], []):
+                yield fact_change("", *quotes, op="end", facts=[fact])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
 )
+from tests.bot.agent.believing import CONCLUDE
 
 SESSION, PERSON, WORKSPACE = "fake:1", "person:fake:7", "workspace:shared"
 
@@ -38,7 +39,7 @@ LOOK = "Look it all up."
 
 
 def saves_as(kind: str, text: str) -> tuple[str, dict[str, Any]]:
-    return "memory_save", {"changes": [{"op": kind, "text": text}]}
+    return "belief_add", {"kind": kind, "text": text}
 
 
 _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
@@ -117,11 +118,7 @@ def _turn(request: ModelRequest) -> ModelReply:
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = str(request.messages[-1]["content"])
     number = next((one[1:].split()[0] for one in told.splitlines() if HULL in one), "")
-    learnt = (
-        [fact_operation("The user sands the hull only in dry weather.", HULL, int(number))]
-        if number
-        else []
-    )
+    learnt = [fact_change("The user sands the hull only in dry weather.", HULL)] if number else []
     return consolidation_reply("[2026-02-10 10:00] They talked of a boat.", *learnt)
 
 
@@ -163,5 +160,5 @@ class Life:
 async def life(folder: Path, first: int = 1) -> AsyncIterator[Life]:
     """Yield a running program; its messages are numbered from ``first``: a platform gives no id twice."""
     clock, model = ManualClock(), ScriptedModel(_turn, consolidation=_consolidation)
-    async with session_host(folder, model, clock=clock) as host:
+    async with session_host(folder, model, clock=clock, tools=(CONCLUDE,)) as host:
         yield Life(host, clock, model, itertools.count(first))

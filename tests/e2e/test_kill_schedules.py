@@ -36,7 +36,7 @@ def word(chance: random.Random) -> str:
 def script(chance: random.Random) -> list[tuple[str, str]]:
     made = [
         lambda: f"/remind in 1 second {word(chance)}",
-        lambda: f"remind me in 2 seconds to say {word(chance)}",
+        lambda: f"/remind {word(chance)} in 2 seconds",
         lambda: f"/schedules change {chance.randrange(1, 4)} in 1 second",
         lambda: f"/schedules task in 1 second tell me {word(chance)}",
     ]

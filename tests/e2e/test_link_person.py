@@ -12,7 +12,7 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
 )
 
 # Joining.
@@ -84,9 +84,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
 ):
     quote = "I like yaks a lot."
     held = PausedStep(
-        consolidation_reply(
-            "[2026-02-10 10:00] x", fact_operation("The user likes yaks.", quote, 1)
-        )
+        consolidation_reply("[2026-02-10 10:00] x", fact_change("The user likes yaks.", quote))
     )
     steps = iter([held])
     model = ScriptedModel(
@@ -103,7 +101,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.ask(ELSE, "Go on.")
         await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
-        assert await here.facts("other:9") == {"The user likes yaks."}
+        assert await here.facts("other:9") == {f'On 10 February 2026 the user said: "{quote}"'}
 
 
 async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):

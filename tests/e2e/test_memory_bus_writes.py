@@ -95,11 +95,13 @@ async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
         assert decided > 15
         refused = [entry.data["content"]["decision"] for entry in await one.host.events("episode")
                    if entry.data["type"] == "decision"]  # fmt: skip
-        assert len(refused) == 2
+        assert len(refused) == 1
         assert all(told["reason"] and told["target_compartment"] != "shared" for told in refused)
         for tape in (PERSON, WORKSPACE):
             held = fold_entries(await one.host.tape(tape))
             assert "mallory" not in str([held.active(), held.compartments.state()]), HOSTILE
+            # What a model concludes is not believed before a judge or a person says yes.
+            assert all(one.status != "active" for one in held.compartments.patterns.values())
 
 
 def _is_whole(decision: dict[str, Any], data: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.session.state.fact_markdown import MAX_RENDERED_BYTES
+from bot.memory.session.state.fact_markdown import FACTS_ROOM
 from evals.life import Keeper
 from evals.month import TURNS, simulate
 
@@ -25,6 +25,6 @@ async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(
     assert believed.isdisjoint(month.invented)
     assert all(fact.valid_to for fact in month.ended)
     assert not any(fact.valid_to for fact in month.active)
-    assert month.rendered <= MAX_RENDERED_BYTES
+    assert month.rendered <= 4 * FACTS_ROOM
     assert month.failures > 0
     assert month.consolidations > turns // 50 - 10

@@ -19,7 +19,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     judgement_reply,
     text_reply,
     tool_call_reply,
@@ -37,14 +37,14 @@ PERSON = "person:fake:7"
 EMPLOYED = "I work at Equinor."
 WANTED = {
     "save": {NEW, EMPLOYED},
-    "consolidate": {OLD, WORKS, BOUGHT, f'said: "{GYM}"'},
+    "consolidate": {OLD, WORKS, BOUGHT, f'On 10 February 2026 the user said: "{GYM}"'},
 }
 
 
 def turn(request: ModelRequest) -> ModelReply:
     last = request.messages[-1]
     if last["role"] == "user" and MOVED in str(last["content"]):
-        change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}
+        change: dict[str, Any] = {"op": "change", "facts": [1], "text": NEW}
         return tool_call_reply(("memory_save", {"changes": [change]}))
     return text_reply("ok")
 
@@ -54,18 +54,16 @@ def consolidation(request: ModelRequest) -> ModelReply:
     told = str(request.messages[-1]["content"]).splitlines()
     operations = []
     for said, claim, fact in ((FLAT, BOUGHT, None), (GYM, ALWAYS, None), (WORKS, WORKS, 2)):
-        number = next(
-            (int(one[1:].split()[0]) for one in told if one[:1] == "#" and said in one), 0
-        )
-        if number:
-            op = "add" if fact is None else "supersede"
-            operations.append(fact_operation(claim, said, number, op=op, fact=fact, subject="life"))
+        if any(one[:1] == "#" and said in one for one in told):
+            named = [fact] if fact else []
+            op = "change" if fact else "add"
+            operations.append(fact_change(claim, said, op=op, facts=named, about="life"))
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 
 def judgement(request: ModelRequest) -> ModelReply:
     return judgement_reply(
-        request, lambda one: "overstated" if "gym" in one["claim"] else "supported"
+        request, lambda one: "not_supported" if "gym" in one["claim"] else "supported"
     )
 
 
@@ -102,14 +100,14 @@ async def finished(folder: Path, step: str, command: str) -> None:
 
         async def settled() -> bool:
             facts = await believed(host)
-            return bool(facts) and not any(one.unverified for one in facts)
+            return bool(facts) and not any(one.awaits_judge for one in facts)
 
         await until(settled)
         assert {one.text for one in await believed(host)} == WANTED[step]
         batches = [one.data["key"] for one in await host.events("memory.facts", PERSON)]
         assert len(batches) == len(set(batches))
         judged = [one for one in batches if str(one).startswith("judged:")]
-        assert len(judged) == (step == "save")
+        assert len(judged) == 1
 
 
 @pytest.mark.slow

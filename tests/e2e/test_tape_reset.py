@@ -76,9 +76,9 @@ def test_nothing_is_reset_unasked(tmp_path):
 def test_a_running_bot_forgets_too_and_goes_on(tmp_path):
     with talking(tmp_path) as console:
         console.sendline("My word is zirkon.")
-        console.expect_exact("Noted:")
+        console.expect_exact("Kept.")
         console.sendline("/status")
-        console.expect_exact("Usage:")
+        console.expect_exact("Memory:")
         # What was said last may still be written down: then it says so, and can be asked again.
         command = ["-m", "bot", "tape", "reset", SESSION, "--yes"]
         ask = partial(

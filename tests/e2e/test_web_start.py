@@ -41,7 +41,7 @@ def terminal(tmp_path):
 
 def answers(child: pexpect.spawn) -> None:
     child.send("/status\r")
-    child.expect("offline")
+    child.expect("notebook")
     child.expect("you>")
 
 

@@ -7,7 +7,7 @@ Blocks of the page:
   what she is shown for it; a block that begins with such a line waits for something that she did not ask for.
 - ``document NAME``: what a document of that name says.
 - ``model``: from here on a model answers, which for the next message makes these calls, one a line, and
-  repeats what the tools told it. Before the first such block the offline responder answers.
+  repeats what the tools told it. Before the first such block there is no model.
 
 What differs from run to run stands as one example of it: days and times, the code of ``/link``.
 """

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from bot.runtime.settings import Settings
-from evals.__main__ import eval_answers
 from evals.answer_eval import LabelledQuestion, grade_answer
 
-OURS = Path(__file__).parents[2] / "evals" / "updates"
 LABEL = LabelledQuestion(
     said=["I drive a Fiat.", "I sold the Fiat, it's a Kia now."],
     ask="What do I drive?",
@@ -36,15 +30,3 @@ UNKNOWN = LABEL.model_copy(update={"right": [], "old": []})
 )
 def test_an_answer_is_worth(label, answer, worth):
     assert grade_answer(answer, label) == worth
-
-
-@pytest.mark.slow
-def test_what_the_offline_responder_answers_gets_no_worse(capsys):
-    changes, stale, questions, wrong = 0.70, 0.06, 0.48, 0.11
-    assert eval_answers(OURS / "held-out.jsonl", True, Settings(_env_file=None)) == 0
-    told = json.loads(capsys.readouterr().out)
-    changed, others = told["changes"], told["questions"]
-    assert changed["right"] >= changes * changed["n"]
-    assert changed["stale"] <= stale * changed["n"]
-    assert others["right"] >= questions * others["n"]
-    assert changed.get("wrong", 0) + others["wrong"] <= wrong * (changed["n"] + others["n"])

@@ -20,7 +20,7 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     ScriptStep,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     judgement_reply,
     memory_save_call,
     text_reply,
@@ -28,7 +28,7 @@ from bot.testing.scripted_model import (
 )
 
 SMALL = HostLimits(window=10)
-COUNTS = fact_operation("The user counts number 1.", "I count number 1.")
+COUNTS = fact_change("The user counts number 1.", "I count number 1.")
 LEARNED = consolidation_reply("[2026-02-10 10:00] Ada counted.", COUNTS)
 FAILED = "Memory archival failed, session not cleared. Please try again."
 _ids = itertools.count()
@@ -298,14 +298,13 @@ HISTORY = (
 
 async def test_of_a_talk_memory_keeps_the_facts_and_history_keeps_what_was_spoken_of(tmp_path):
     """What is asked gives a short answer its meaning; history is found, and in no prompt."""
-    cited = [(1, "What's my favourite colour?"), (3, "It's blue. Remember that.")]
-    cited += [(5, "What programming languages do I know?"), (7, "Python, JavaScript, and Go.")]
-    quotes = [{"message": number, "quote": quote} for number, quote in cited]
+    quotes = ["What's my favourite colour?", "It's blue. Remember that."]
+    quotes += ["What programming languages do I know?", "Python, JavaScript, and Go."]
     texts = ("The user's favourite colour is blue.", "The user knows Python, JavaScript, and Go.")
     told = consolidation_reply(
         HISTORY,
-        {**COUNTS, "text": texts[0], "evidence": quotes[:2]},
-        {**COUNTS, "text": texts[1], "evidence": quotes[2:]},
+        fact_change(texts[0], *quotes[:2]),
+        fact_change(texts[1], *quotes[2:]),
     )
     lines = [line.split("|") for line in SAID.splitlines()]
     looks = tool_call_reply(("memory_recall", {"query": "which colour"}))
@@ -319,6 +318,7 @@ async def test_of_a_talk_memory_keeps_the_facts_and_history_keeps_what_was_spoke
         for said, _ in lines:
             await host.channel.ask(said)
         assert await host.channel.ask("/new") == "New session started."
+        await host.wait_for_event("memory.judged")
         assert await host.channel.ask("/new") == "New session started."
         await host.channel.ask("hello")
         system = str(model.requests_for()[-1].messages[0]["content"])

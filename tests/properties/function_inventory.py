@@ -21,14 +21,8 @@ from text_costs import HERE, HostileText, Work, main
 
 from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
-from bot.language.parsed_claim import ParsedClaim, parse_claim
-from bot.language.parsed_facts import parse_fact
-from bot.llm.base import ModelRequest
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
-from bot.offline.candidates import Candidate
-from bot.offline.intents import ParsedQuestion
-from bot.offline.request_parser import ParsedRequest, Passage, UserMessage, parse_request
 from bot.tape.entries import TapeEntry, message
 
 # What acts on the world, or on what the owner wrote; and servers that only tests talk to.
@@ -49,13 +43,9 @@ LEFT_OUT = set(
     bot.agent.views.exact.exact_context bot.agent.views.exact.anchors_in_view
     bot.core.http.sockets.bind bot.core.telemetry.monitoring_http.bound_socket
     bot.inspector.reading.facts._says bot.inspector.rendering.render_page
-    bot.language.semantic_roles._people_in_order bot.memory.erasure.erasure_plan.is_turn_output
-    bot.memory.gate.claim_support._missing bot.memory.gate.write_support._asked_for
+    bot.memory.erasure.erasure_plan.is_turn_output
     bot.memory.records.fact_fold.batch_entry bot.memory.records.fact_fold.bus_entry
-    bot.memory.session.bus.write_signals._progress bot.offline.candidates.match_level
-    bot.offline.candidates.with_names bot.offline.changes.group_by_change
-    bot.offline.memory_text._without_superseded bot.offline.memory_text.merge_facts
-    bot.offline.reference_parser.matching_values
+    bot.memory.session.bus.write_signals._progress
     """.split()
 )
 
@@ -73,20 +63,10 @@ SAMPLES: dict[Any, Made] = {
     timedelta: lambda _: timedelta(hours=1),
     TextIO: lambda _: io.StringIO(),
     Any: lambda text: text,
-    ParsedClaim: lambda text: parse_claim(text, None, frozenset()),
     Clause: lambda text: parse_clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
-    ParsedRequest: lambda text: parse_request(
-        ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])
-    ),
     TapeEntry: lambda text: message("user", text),
-    Passage: lambda text: Passage(text, "memory"),
-    UserMessage: lambda text: UserMessage(text, "Ada"),
-    Candidate: lambda text: Candidate(parse_fact(text), text, "Ada", "2026-03-02 10:00"),
-    ParsedQuestion: lambda text: ParsedQuestion(
-        text, "value", (frozenset("a"),), frozenset(), text
-    ),
     Evidence: lambda text: Evidence("fake:1", 1, text, "Ada", origin="member"),
 }
 _OBJECTS = {str, *(one for one in SAMPLES if one.__module__[:4] == "bot.")} - {Recalled, Evidence}

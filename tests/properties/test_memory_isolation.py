@@ -29,7 +29,7 @@ from bot.testing.host import session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
     tool_call_reply,
 )
@@ -152,7 +152,7 @@ def _turn(request: ModelRequest) -> ModelReply:
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = _TOLD.findall(str(request.messages[-1]["content"]))
-    operations = [fact_operation(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
+    operations = [fact_change(f"The user likes {m}.", quote) for _, quote, m in told]
     return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 

@@ -28,7 +28,7 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     ScriptStep,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     judgement_reply,
     memory_save_call,
     text_reply,
@@ -148,7 +148,7 @@ def _turn(request: ModelRequest, overflown: set[str]) -> ScriptStep:
 def _consolidation(request: ModelRequest) -> ModelReply:
     text = _all_markers(request)
     quoted = re.findall(r"My weather is zq[a-j]+qz today\.", str(request.messages))[-1:]
-    operations = [fact_operation(one, one) for one in quoted]
+    operations = [fact_change(one, one) for one in quoted]
     return consolidation_reply(f"[2026-02-10 10:00] {text}.", *operations)
 
 

@@ -7,7 +7,7 @@ from unmarked_texts import unmarked_texts
 
 ROOT = Path(__file__).parent.parent.parent
 
-FOLDERS = """bot/agent bot/bus bot/cli bot/core bot/inspector bot/llm bot/mcp_client bot/memory bot/offline
+FOLDERS = """bot/agent bot/bus bot/cli bot/core bot/inspector bot/llm bot/mcp_client bot/memory
     bot/runtime bot/tape/verification.py bot/transfer channels""".split()
 """Whose texts are marked."""
 
@@ -17,7 +17,7 @@ OTHER_READERS = {
         agent/workspace_files.py bus/media/document_program.py core/fetch llm/openai_format.py
         llm/written_calls.py mcp_client/results.py memory/gate/evidence_status.py
         memory/gate/write_result.py memory/records/compression memory/records/pending_calls.py
-        memory/records/transcript.py memory/session/state/zone_snapshot.py offline/consolidation.py
+        memory/records/transcript.py memory/session/state/zone_snapshot.py
         runtime/sessions/explicit_memories.py runtime/sessions/fact_verifier.py
         runtime/sessions/private_quotes.py discord/message_content.py telegram/message_content.py
         llm/model_checks.py""",
@@ -28,11 +28,8 @@ OTHER_READERS = {
     "the log and monitoring": """bus/journal.py bus/postgres/codec.py bus/postgres/held_session.py
         core/response_limits.py core/telemetry llm/http llm/litellm_library.py
         mcp_client/bounded_http.py""",
-    "nobody: they are words of languages": """memory/gate/cited_sentences.py
-        memory/gate/fact_similarity.py memory/gate/instruction_detection.py
-        memory/gate/remember_requests.py memory/gate/secret_detection.py memory/records/fact_slot.py
-        offline/answer_types.py offline/intents.py offline/remember_requests.py
-        offline/request_parser.py""",
+    "nobody: they are words of languages": """agent/grammar_words.py agent/schedules/times/words.py
+        memory/gate/instruction_detection.py memory/gate/remember_requests.py memory/gate/secret_detection.py""",
     "whoever opens it, so that all read the same": "transfer/backup.py",
 }
 """Files and folders whose texts people do not read in their language, by who reads them."""

@@ -101,8 +101,10 @@ async def _status(arguments: str, context: CommandContext) -> CommandReply:  # n
         ),
         _("Consolidation: {state}", state=context.consolidation_line()),
         _("Memory: version {version}", version=context.zone.read().version),
-        _usage_line(usage),
+        *context.judge_lines(),
     ]
+    if usage.calls:
+        lines.append(_usage_line(usage))
     if context.author.role == "owner":
         lines += context.problems
     if (budget := await budget_line(context)) is not None:

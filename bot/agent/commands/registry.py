@@ -197,6 +197,10 @@ class CommandContext(Protocol):
         """What channels have no connection, one line each."""
         ...
 
+    def judge_lines(self) -> list[str]:
+        """Return what is wrong with the judge, in a line; none if nothing is."""
+        ...
+
     def consolidation_line(self) -> str:
         """Return the state of consolidation: last run, running, or failed and why."""
         ...

@@ -8,18 +8,19 @@ import anyio.to_thread
 
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.schedules.session_schedules import SessionSchedules
+from bot.agent.schedules.times.words import EXAMPLES
 from bot.agent.schedules.wording import escape_markdown, when_text
 from bot.agent.texts import capitalized
 from bot.bus import Button
-from bot.core.i18n import N_, _, format_list, format_time
+from bot.core.i18n import N_, _, current_language, format_list, format_time
 from bot.core.locale_names import find_zones
 from bot.memory.records.schedules import TIMEZONE_SET, Author, Kind, Schedule, find_zone
 from bot.memory.records.transcript import sender_name, sent_time
 from bot.tape.entries import event
 
 _EXAMPLE = N_(
-    "When, and what? For example: `/remind tomorrow at 17:00 call mom`, or `/remind every Monday at "
-    "8 water the plants`.\n`/schedules` lists what is set."
+    "When, and what? For example: `/remind {once} call mom`, or `/remind {every} water the plants`."
+    "\n`/schedules` lists what is set."
 )
 _MOST_ZONES = 5
 _WHICH_ZONE = N_("There is no one time zone `{name}`. Did you mean {names}?")
@@ -75,7 +76,8 @@ def cancel_button(schedule: Schedule) -> Button:
 
 async def _remind(arguments: str, context: CommandContext) -> CommandReply:
     if not arguments:
-        return CommandReply(_(_EXAMPLE))
+        _soon, once, every, _dated = EXAMPLES[current_language()]
+        return CommandReply(_(_EXAMPLE, once=once, every=every))
     return await set_schedule(arguments, context, "reminder")
 
 

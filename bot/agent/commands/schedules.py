@@ -13,6 +13,7 @@ from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
+from bot.agent.schedules.session_schedules import NoTimeFound
 from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
 from bot.agent.texts import bold, capitalized, joined
 from bot.bus import Address, Button
@@ -98,7 +99,7 @@ async def _change(rest: str, context: CommandContext) -> CommandReply:
     schedules = context.schedules
     try:
         when = schedules.read_when(what, schedules.now())
-    except ScheduleRefused:
+    except NoTimeFound:
         changed = await schedules.change(schedule, text=what or None, own=[what.strip()])
     else:
         text = when.rest or None

@@ -2,8 +2,8 @@
 
 __all__ = [
     "claim_judge",
-    "evidence_checker",
     "imported_tapes",
+    "judge_trial",
     "policy",
     "runner",
 ]

@@ -1,8 +1,7 @@
 """Consolidate at the end of the conversation's own prompt, which the provider's cache serves.
 
 A consolidation with a prompt of its own reads each message once more at the full price. Here the model
-sees what it saw in the last turn, and then what to do. It quotes, since messages in a conversation have no
-numbers; the messages that it quotes are found here, and checked like any others.
+sees what it saw in the last turn, and then what to do.
 """
 
 from __future__ import annotations
@@ -10,25 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-
-import anyio.to_thread
-from pydantic import BaseModel, Field
+from datetime import date
 
 from bot.agent.cached_prompt import CachedPrompt
 from bot.agent.consolidation.answer_tool import UnusableAnswer, read_answer
 from bot.agent.consolidation.policy import EntryRange
-from bot.agent.consolidation.prompts import (
-    Citation,
-    FactOperation,
-    Operation,
-    SaveMemory,
-    continuing_text,
-)
+from bot.agent.consolidation.prompts import SaveMemory, continuing_text
 from bot.agent.context import render_message
+from bot.agent.fact_changes import FactChange, OwnWords
 from bot.agent.refusals import complete
 from bot.core.errors import ContextOverflow, ModelRejected
 from bot.llm.base import Model, ModelReply, Usage
-from bot.memory.gate.cited_sentences import cite_quote
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
     entry_tokens,
@@ -43,23 +34,6 @@ _CACHED_PRICE = 4
 """How many tokens that a cache serves cost no more than one that it does not."""
 _BEGINNING = 80
 """Characters of a message by which the model is told where to stop."""
-_MOST_CITED = 12
-"""Of an operation."""
-_MOST_QUOTES = 200
-"""Of an answer: each is looked for in each message."""
-
-
-class QuotedOperation(Operation):
-    """An operation on facts whose evidence is quotes alone."""
-
-    evidence: list[str] = Field(default_factory=list, max_length=_MOST_CITED)
-
-
-class QuotedAnswer(BaseModel):
-    """A consolidation as the model writes it after the conversation."""
-
-    history_entry: str = Field(min_length=1)
-    operations: list[QuotedOperation] = Field(max_length=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +72,9 @@ class ContinuedConsolidation:
         facts: Sequence[Fact],
         newer: Collection[int],
         lines: Sequence[tuple[TapeEntry, str]],
+        *,
         tape: str,
+        today: date,
     ) -> tuple[SaveMemory | None, Usage]:
         """Ask the model; return its answer, None if that cannot be used, and the usage.
 
@@ -108,9 +84,14 @@ class ContinuedConsolidation:
             newer: Numbers of the facts that rest on what was said after the range.
             lines: The messages to consolidate, each with its line.
             tape: Name of their tape.
+            today: The user's date.
         """
         text = continuing_text(
-            facts, [line for _, line in lines], newer=newer, before=self._beginning_after()
+            facts,
+            [line for _, line in lines],
+            today=today,
+            newer=newer,
+            before=self._beginning_after(),
         )
         try:
             reply = await complete(model, self.cached.continued_with(text))
@@ -121,11 +102,11 @@ class ContinuedConsolidation:
         if answer is None:
             logger.info("The model wrote no consolidation after the conversation of %s", tape)
             return None, reply.usage
-        messages = [entry for entry, _ in lines]
-        operations = await anyio.to_thread.run_sync(
-            self._cited, answer.operations, messages, tape, abandon_on_cancel=True
-        )
-        return SaveMemory(history_entry=answer.history_entry, operations=operations), reply.usage
+        # What it learned of messages that are consolidated later is learned then.
+        later = OwnWords(tape, self._later())
+        covered = OwnWords(tape, [entry for entry, _ in lines])
+        changes = [one for one in answer.changes if not _rests_on(one, later, covered)]
+        return SaveMemory(history_entry=answer.history_entry, changes=changes), reply.usage
 
     def _beginning_after(self) -> str:
         """Return how the first message in view after the range begins; empty if there is none."""
@@ -145,47 +126,19 @@ class ContinuedConsolidation:
             and (replaced_entry_id(entry) or entry.id) > self.covered.last
         ]
 
-    def _cited(
-        self, operations: Sequence[QuotedOperation], messages: Sequence[TapeEntry], tape: str
-    ) -> list[FactOperation]:
-        found = (self._with_messages(one, messages, tape) for one in operations)
-        return [one for one in found if one is not None]
 
-    def _with_messages(
-        self, operation: QuotedOperation, messages: Sequence[TapeEntry], tape: str
-    ) -> FactOperation | None:
-        """Return an operation that cites messages; None if it rests on what is consolidated later."""
-        citations: list[Citation] = []
-        for quote in operation.evidence:
-            numbers = _numbers_of(quote, messages, tape)
-            if not numbers and _numbers_of(quote, self._later(), tape):
-                return None
-            # Where nobody said it, the check of evidence tells so.
-            citations += [
-                Citation(message=number, quote=quote) for number in numbers or [len(messages)]
-            ]
-        told = operation.model_dump(exclude={"evidence"})
-        return FactOperation(**told, evidence=citations[-_MOST_CITED:])
+def _rests_on(change: FactChange, later: OwnWords, covered: OwnWords) -> bool:
+    """Return whether a quote of a change is in what is consolidated later, and only there."""
+    return any(later.find(quote) and not covered.find(quote) for quote in change.quotes)
 
 
-def _numbers_of(quote: str, messages: Sequence[TapeEntry], tape: str) -> list[int]:
-    """Return the numbers of the messages with a quote: where people say it in their own words, of these alone."""
-    found: list[int] = []
-    own: list[int] = []
-    for number, entry in enumerate(messages, start=1):
-        if entry.kind == "message" and (cited := cite_quote(tape, entry, quote)) is not None:
-            (own if cited.evidence.is_own_words else found).append(number)
-    return own or found
-
-
-def _read(reply: ModelReply) -> QuotedAnswer | None:
+def _read(reply: ModelReply) -> SaveMemory | None:
     """Return the JSON object of a reply; None if it is none, or was cut off."""
     if reply.tool_calls or reply.finish_reason == "length":
         return None
     text = reply.content
     try:
-        answer = read_answer(QuotedAnswer, text[text.find("{") : text.rfind("}") + 1])
+        answer = read_answer(SaveMemory, text[text.find("{") : text.rfind("}") + 1])
     except UnusableAnswer:
         return None
-    quotes = sum(len(one.evidence) for one in answer.operations)
-    return answer if answer.history_entry.strip() and quotes <= _MOST_QUOTES else None
+    return answer if answer.history_entry.strip() else None

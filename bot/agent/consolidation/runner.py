@@ -10,27 +10,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
+
+import anyio.to_thread
 
 from bot.agent.cached_prompt import CachedPrompt
 from bot.agent.consolidation.answer_tool import UnusableAnswer, answers_by_grammar
-from bot.agent.consolidation.claim_judge import judge_claims
 from bot.agent.consolidation.continued_consolidation import ContinuedConsolidation
-from bot.agent.consolidation.evidence_checker import CheckedOperation, EvidenceChecker
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
     SAVE_MEMORY_TOOL,
-    FactOperation,
     SaveMemory,
     consolidation_messages,
 )
+from bot.agent.fact_changes import OwnWords, propose_changes
 from bot.agent.refusals import complete
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, parse_reason, reason_of
 from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
-from bot.memory.gate.cited_sentences import user_names
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
@@ -108,7 +107,6 @@ async def consolidate(
     *,
     portion_tokens: int,
     timezone: tzinfo,
-    judging: Model | None = None,
     private_model: Model | None = None,
     imported: datetime | None = None,
     cached: CachedPrompt | None = None,
@@ -123,7 +121,6 @@ async def consolidate(
         portion_tokens: Maximum tokens of conversation in one request; halved if the model rejects
             it.
         timezone: The user's time zone.
-        judging: Judge of whether quotes support a fact; None leaves that to rules.
         private_model: The model that sums up what was said in a private problem, of which no facts
             are learned; None leaves it without a summary.
         imported: When the messages were imported, if they were: what was cleared before that does
@@ -147,9 +144,9 @@ async def consolidate(
                 if entry.id not in memory.fold.refused.entries
             ]
             covered = EntryRange(entry_range.first, portion[-1].id if portion else entry_range.last)
-            learn = _Learner(memory, timezone, model, judging, imported=imported, cached=cached)
+            learn = _Learner(memory, timezone, model, imported=imported, cached=cached)
             if any(map(is_local_only, portion)):
-                learn = _Learner(memory, timezone, private_model, None, history_only=True)
+                learn = _Learner(memory, timezone, private_model, history_only=True)
             return await _consolidate_portion(learn, covered, heard)
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
@@ -165,7 +162,6 @@ class _Learner:
         memory: The session's long-term memory.
         timezone: The user's time zone.
         model: The model; None asks none.
-        judging: Judge of facts; None leaves that to rules.
         history_only: Whether only the history entry is wanted, for a private problem.
         imported: When the messages were imported; None if they were not.
         cached: The conversation's prompt; None if no cache serves it.
@@ -174,7 +170,6 @@ class _Learner:
     memory: LongTermMemory
     timezone: tzinfo
     model: Model | None
-    judging: Model | None
     history_only: bool = False
     imported: datetime | None = None
     cached: CachedPrompt | None = None
@@ -239,14 +234,17 @@ async def _learn(
     continued: ContinuedConsolidation | None,
 ) -> _CheckedAnswer:
     """Ask the model about messages; return the history entry and checked proposals."""
-    memory, timezone = learn.memory, learn.timezone
+    memory = learn.memory
     facts = [] if learn.history_only else memory.facts()
     failure = memory.fold.consolidation_failure
     newer = _said_later(facts, memory.tape.name, lines[-1][0])
+    today = memory.zone.today()
     answer, usage, continues = None, Usage(), None
     entries = [entry for entry, _ in lines]
     if continued is not None and failure is None and continued.suits(model, entries):
-        answer, usage = await continued.ask(model, facts, newer, lines, memory.tape.name)
+        answer, usage = await continued.ask(
+            model, facts, newer, lines, tape=memory.tape.name, today=today
+        )
         continues = answer is not None
     if answer is None:
         # An answer of the assistant is shown without its time if that repeats.
@@ -257,7 +255,7 @@ async def _learn(
         }
         try:
             told = [line for _, line in lines]
-            request = _request(model, facts, newer, told, failure)
+            request = _request(model, facts, newer, told, failure=failure, today=today)
             answer, more = await _ask(model, replace(request, sources=sources))
         except ConsolidationFailed as error:
             error.usage = (usage + Usage(**error.usage)).as_json() if error.usage else None
@@ -266,37 +264,15 @@ async def _learn(
     history = _without_orders(answer.history_entry)
     if learn.history_only:
         return _CheckedAnswer(history, usage=usage)
-    checker = EvidenceChecker(
-        memory.tape.name, entries, {fact.id: fact for fact in facts}, timezone, user_names(facts)
+    # Many quotes in long messages would block the event loop.
+    proposals = await anyio.to_thread.run_sync(
+        propose_changes,
+        answer.changes,
+        OwnWords(memory.tape.name, entries),
+        {fact.id: fact for fact in facts},
+        abandon_on_cancel=True,
     )
-    checker = checker.with_introduced_names(answer.operations)
-    proposals, cost = await make_proposals(checker, answer.operations, learn.judging)
-    return _CheckedAnswer(history, proposals, usage + cost, continues)
-
-
-async def make_proposals(
-    checker: EvidenceChecker, operations: Sequence[FactOperation], judging: Model | None
-) -> tuple[tuple[Proposal, ...], Usage]:
-    """Return a model's operations as checked and judged proposals, and the judge's usage.
-
-    Args:
-        checker: Checks the operations.
-        operations: Operations that the model requests.
-        judging: The judge; None leaves everything to the checker's rules.
-    """
-    if judging is None:
-        return tuple(map(checker.check_by_rules, operations)), Usage()
-    checked: list[CheckedOperation] = [
-        checker.check(fact_operation) for fact_operation in operations
-    ]
-    judgements, usage = await judge_claims(
-        judging, [checked_operation.question for checked_operation in checked], checker.timezone
-    )
-    made = (
-        checked_operation.apply_judgement(judgement)
-        for checked_operation, judgement in zip(checked, judgements, strict=True)
-    )
-    return tuple(made), usage
+    return _CheckedAnswer(history, tuple(proposals), usage, continues)
 
 
 async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> bool:
@@ -438,14 +414,22 @@ def _request(
     facts: Sequence[Fact],
     newer: Collection[int],
     lines: Sequence[str],
+    *,
     failure: TapeEntry | None,
+    today: date,
 ) -> ModelRequest:
     failed = failed_attempts(failure)
     plain = failed >= _PLAIN_FROM
     by_grammar = plain or answers_by_grammar(model)
     refused = str(parse_reason(failure.data.get("error"))) if failure is not None else None
     messages = consolidation_messages(
-        facts, lines, by_grammar=by_grammar, newer=newer, refused=refused, attempt=failed + 1
+        facts,
+        lines,
+        by_grammar=by_grammar,
+        today=today,
+        newer=newer,
+        refused=refused,
+        attempt=failed + 1,
     )
     # A small model that loops within the grammar must be stopped.
     return SAVE_MEMORY_TOOL.request(

@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bot.agent.schedules.due_tape import write_due
+from bot.agent.schedules.times.reading import SpokenTime, Unread, read_time
+from bot.agent.schedules.times.words import EXAMPLES
+from bot.agent.schedules.times.zones import named_zones
 from bot.core.errors import ScheduleRefused
-from bot.core.i18n import N_, _, ngettext
+from bot.core.i18n import _, current_language, format_list, ngettext
 from bot.core.patterns import LazyPattern
 from bot.core.recurrence import Cron, Once, Rule, moment_of, next_occurrence
-from bot.language.named_zones import named_zones
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.schedules import (
     MOST_SCHEDULES,
@@ -35,20 +36,18 @@ from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
 
-if TYPE_CHECKING:
-    from bot.language.spoken_times import SpokenTime
-
 LONGEST_TEXT = 2_000
 """The most characters of a schedule's text."""
 
 _SHORTEST_TASK_INTERVAL = timedelta(minutes=15)
-_EXAMPLES = N_(
-    '"in 20 minutes", "tomorrow at 17:00", "every Monday at 8", or a cron expression in quotes'
-)
 _ISO = LazyPattern(r"\d{4}-\d\d-\d\dT\d")
 _CRON = LazyPattern(r"(?:[\d*][\w*/,#?-]*\s+){3}[\w*][\w*/,#?-]*\s+[\w*][\w*/,#?-]*", re.ASCII)
 _QUIET = LazyPattern(r"(\d{1,2})(?::(\d\d))? ?(?:-|–|to) ?(\d{1,2})(?::(\d\d))?")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "`": "`"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "`": "`", "«": "»", "「": "」"}
+
+
+class NoTimeFound(ScheduleRefused):
+    """Nothing in a text is a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,36 +213,22 @@ class SessionSchedules:
         return told, event(QUIET_HOURS_SET, {"from": ends[0], "to": ends[1]})
 
     def read_when(self, text: str, asked_at: datetime) -> SpokenTime:
-        """Read a time at the start or the end of a text, or a cron expression in quotes.
+        """Read a time at the start or the end of a text, or one in quotes at its start.
 
         Raises:
-            ScheduleRefused: There is no time in it.
+            NoTimeFound: There is no time in it.
+            ScheduleRefused: It is not sure which, it is past, or there is no such day.
             InvalidRecurrence: The cron expression is wrong.
         """
-        quoted = _quoted_start(text)
-        if quoted is not None:
-            when, rest = quoted
-            zone = next(named_zones(rest), None)
-            if zone is not None and not zone.start:
-                when, rest = f"{when} {rest[: zone.end]}", rest[zone.end :].strip()
-            if len(quoted[0].split()) == 5 or self._find_time(when, asked_at) is not None:
-                return replace(read_rule(when, asked_at, self.zone), rest=rest)
-        found = self._find_time(text, asked_at)
-        if found is None:
-            raise ScheduleRefused(
-                _unsure_zone(text)
-                or _(
-                    "I find no time in it that is still to come; write for example {examples}",
-                    examples=_(_EXAMPLES),
-                )
-            )
-        return found
-
-    def _find_time(self, text: str, asked_at: datetime) -> SpokenTime | None:
-        # Times in words need many tables, and few conversations set a schedule.
-        from bot.language.spoken_times import find_time
-
-        return find_time(text, asked_at, self.zone)
+        when, rest = _quoted_start(text)
+        zone = next(named_zones(rest), None) if when else None
+        if zone is not None and not zone.start:
+            when, rest = f"{when} {rest[: zone.end]}", rest[zone.end :].strip()
+        if when:
+            found = _read_alone(when, asked_at, self.zone)
+            if isinstance(found, SpokenTime):
+                return replace(found, rest=rest)
+        return _or_refused(read_time(text, asked_at, self.zone))
 
     def _upcoming(self, schedule: Schedule) -> datetime:
         upcoming = next_occurrence(schedule.rule, self.now(), schedule.zone)
@@ -258,42 +243,62 @@ class SessionSchedules:
 
 
 def read_rule(when: str, asked_at: datetime, zone: ZoneInfo) -> SpokenTime:
-    """Read a time that stands alone: in words, as ISO 8601 or as a cron expression.
+    """Read a time that stands alone: as ISO 8601, as a cron expression or in words.
 
     Raises:
         ScheduleRefused: It is none of them.
         InvalidRecurrence: The cron expression is wrong.
     """
-    from bot.language.spoken_times import SpokenTime, find_reminder, find_time
+    return _or_refused(_read_alone(when.strip().strip("\"'"), asked_at, zone))
 
-    when = when.strip().strip("\"'")
+
+def _read_alone(when: str, asked_at: datetime, zone: ZoneInfo) -> SpokenTime | Unread:
     if _ISO.match(when) and (moment := _read_iso(when, zone)) is not None:
-        return SpokenTime(Once(moment), "")
+        return SpokenTime(Once(moment))
     named = next((one for one in named_zones(when) if one.end == len(when)), None)
     cron = when if named is None else when[: named.start]
     if _CRON.fullmatch(cron) and (named is None or named.name):
-        return SpokenTime(Cron(cron), "", "" if named is None else named.name)
-    found = find_reminder(when, asked_at, zone) or find_time(when, asked_at, zone)
-    if found is None:
+        return SpokenTime(Cron(cron), zone="" if named is None else named.name)
+    found = read_time(when, asked_at, zone)
+    return Unread("unclear", when) if isinstance(found, SpokenTime) and found.rest else found
+
+
+def _or_refused(found: SpokenTime | Unread) -> SpokenTime:
+    if isinstance(found, SpokenTime):
+        return found
+    words = f"`{found.words[:80].replace('`', '')}`"
+    if found.why == "past":
+        raise ScheduleRefused(_("{time} is past", time=words))
+    if found.why == "no_day":
+        raise ScheduleRefused(_("there is no such day: {time}", time=words))
+    if found.why == "zone":
+        examples = "`17:00 UTC`, `17:00 Europe/Berlin`"
         raise ScheduleRefused(
-            _unsure_zone(when)
-            or _(
-                "I find no time to come in {text}; write for example {examples}",
-                text=repr(when[:80]),
-                examples=_(_EXAMPLES),
+            _(
+                "I am not sure which time zone {name} is; write for example {examples}",
+                name=words,
+                examples=examples,
             )
         )
-    return found
-
-
-def _unsure_zone(text: str) -> str:
-    from bot.language.spoken_times import unsure_zone
-
-    name = unsure_zone(text)
-    return name and _(
-        "I am not sure which time zone {name} is; write for example {examples}",
-        name=f"`{name}`",
-        examples="`17:00 UTC`, `17:00 Europe/Berlin`",
+    *shown, dated = (f"`{one}`" for one in EXAMPLES[current_language()])
+    if found.why == "two_days":
+        raise ScheduleRefused(
+            _("{time} may be two days; name the month, as in {example}", time=words, example=dated)
+        )
+    examples = format_list(shown, "or")
+    if found.why == "none":
+        raise NoTimeFound(
+            _(
+                "I find no time in it; write for example {examples}, or a cron expression in quotes",
+                examples=examples,
+            )
+        )
+    raise ScheduleRefused(
+        _(
+            "I am not sure when {time} is; write for example {examples}, and the time in quotes if the text names another one",
+            time=words,
+            examples=examples,
+        )
     )
 
 
@@ -337,12 +342,12 @@ def _check_interval(rule: Rule, kind: Kind, first: datetime, zone: ZoneInfo) -> 
         moment = later
 
 
-def _quoted_start(text: str) -> tuple[str, str] | None:
-    """Return the quoted text at the start of a text, and the rest; None if there is none."""
+def _quoted_start(text: str) -> tuple[str, str]:
+    """Return the quoted text at the start of a text, and the rest; the first is empty if there is none."""
     text = text.strip()
     closing = _QUOTES.get(text[:1])
     end = text.find(closing, 1) if closing is not None else -1
-    return None if end < 0 else (text[1:end].strip(), text[end + 1 :].strip())
+    return ("", text) if end < 0 else (text[1:end].strip(), text[end + 1 :].strip())
 
 
 def _whole_seconds(rule: Rule) -> Rule:

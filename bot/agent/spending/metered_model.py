@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bot.agent.notebook import NotebookModel
 from bot.agent.spending.decision import BACKGROUND_ROLES, LimitUse
 from bot.agent.spending.spending import Spending
 from bot.agent.spending.texts import instead_text
@@ -26,9 +26,6 @@ _IMAGE_TOKENS = 1_000
 _REPLY_TOKENS = 1_000
 """Tokens of a reply before it is known, unless the request allows fewer."""
 
-OFFLINE = "offline"
-"""Name of the offline responder, which calls out to nobody and costs nothing."""
-
 
 class MeteredModel(Model):
     """Count a model's calls, and answer otherwise when the budget is used up.
@@ -36,22 +33,18 @@ class MeteredModel(Model):
     Args:
         inner: The model, with its retries and fallbacks.
         spending: Counts.
-        offline: Returns the model that answers turns when the budget is used up and there is no
-            cheaper one.
-        cheaper: Answers them before that; its calls are counted and not limited, so it should cost
-            nothing, such as a model on this machine.
+        cheaper: Answers turns when the budget is used up, else the notebook does; its calls are counted
+            and not limited, so it should cost nothing, such as a model on this machine.
     """
 
     def __init__(
         self,
         inner: Model,
         spending: Spending,
-        offline: Callable[[], Model],
         cheaper: Model | None = None,
     ) -> None:
         self._inner = inner
         self._spending = spending
-        self._offline = offline
         self._cheaper = cheaper
 
     @property
@@ -102,7 +95,9 @@ class MeteredModel(Model):
             self._spending.settle(call, Usage(prompt_tokens(request), 0, written, None, 1))
             raise
         answered = reply.model or self.name
-        self._spending.settle(call, Usage() if answered == OFFLINE else reply.usage, answered)
+        self._spending.settle(
+            call, Usage() if answered == NotebookModel.name else reply.usage, answered
+        )
         return reply
 
     async def warm(self) -> None:
@@ -128,7 +123,7 @@ class MeteredModel(Model):
             answered = reply.model or cheaper.name
             self._spending.count(current_spender(), role, answered, reply.usage)
         elif request.purpose == "turn":
-            reply = await self._offline().complete(request, on_text)
+            reply = await NotebookModel(in_place_of_model=True).complete(request, on_text)
         else:
             raise refusal
         if reply.tool_calls or request.purpose != "turn":

@@ -153,12 +153,12 @@ def instead_text(why: str, model: str | None) -> str:
 
     Args:
         why: Which budget, and until when.
-        model: The model on this machine; None for the offline responder.
+        model: The model on this machine; None for the notebook.
     """
     if model is not None:
         told = _("{model} on this machine answered this: {why}.", model=f"`{model}`", why=why)
     else:
-        told = _("I answered this by simple rules, without a language model: {why}.", why=why)
+        told = _("I answered this as a notebook, without a language model: {why}.", why=why)
     return f"_{told}_"
 
 

@@ -8,21 +8,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.tools.conclusions import conclude
+from bot.agent.texts import readers_language
 from bot.agent.tools.forget import FORGET_TOOL
 from bot.agent.tools.reference import REFERENCE_TOOL
 from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
 from bot.agent.tools.save import (
-    CONCLUSION_OPS,
     MemoryChange,
-    check_daily_note,
     is_settled,
     make_batch,
     outcome_text,
+    quoted_note,
 )
 from bot.core.errors import MemoryRefused
+from bot.core.i18n import _, ngettext
 from bot.memory.gate.memory_validation import check_note_date
 from bot.memory.records.fact import Fact
+from bot.memory.records.fact_words import fact_words
+from bot.memory.records.proposals import BatchOutcome
 from bot.memory.records.transcript import format_timestamp_day
 from bot.memory.session.memory_clear import clear_memory
 from bot.memory.session.state.zone_snapshot import (
@@ -46,39 +48,57 @@ class DailyArguments(_Arguments):
     """Arguments of ``memory.daily``."""
 
     content: str = Field(min_length=1)
+    quote: str = ""
     date: str | None = None
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
-    if not context.may("site") and any(one.op in CONCLUSION_OPS for one in arguments.changes):
-        raise MemoryRefused("the token of this program lacks the right site: only add facts")
-    # A refused batch refuses the whole call, so conclusions are saved after it.
-    batch = make_batch(arguments.changes, context)
-    outcome = await memory.apply(batch) if batch.proposals else None
-    drawn = [
-        memory_change for memory_change in arguments.changes if memory_change.op in CONCLUSION_OPS
-    ]
-    concluded = [
-        await conclude(memory_change, number, context) for number, memory_change in enumerate(drawn)
-    ]
-    done = any(kept for kept, _ in concluded) or (outcome is not None and is_settled(outcome))
+    outcome = await memory.apply(make_batch(arguments.changes, context))
 
     def answer(snapshot: MemorySnapshot) -> str:
-        facts = [] if outcome is None else [outcome_text(outcome, snapshot.version)]
-        return "\n".join([*facts, *(said for _, said in concluded)])
+        return outcome_text(outcome, snapshot.version, context.zone.timezone)
 
-    return ToolOutcome(answer, "ok" if done else "error", zone_edit=memory.with_current_facts)
+    question, buttons = ("", ()) if context.has_judge else _ask_to_end(outcome, context)
+    return ToolOutcome(
+        answer,
+        "ok" if is_settled(outcome) else "error",
+        zone_edit=memory.with_current_facts,
+        question=question,
+        buttons=buttons,
+    )
+
+
+def _ask_to_end(
+    outcome: BatchOutcome, context: ToolContext
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the question whether facts ended, which only the person can say without a judge."""
+    found = [
+        decision.fact
+        for decision in outcome.with_verdict("approved")
+        if decision.fact is not None and decision.fact.ends and decision.fact.proposes_change
+    ]
+    if not found:
+        return "", ()
+    home, waiting = context.memory.home.fold, " ".join(str(fact.id) for fact in found)
+    over = [home.get(number) for fact in found for number in fact.replaces]
+    with readers_language():
+        told = [f"- {fact_words(fact, context.zone.timezone)}" for fact in over if fact is not None]
+        question = ngettext("Is this over?", "Are these over?", len(told))
+        return "\n".join([question, *told]), (
+            (_("Yes, it is over"), f"/memory accept {waiting}"),
+            (_("No, keep it"), f"/memory drop {waiting}"),
+        )
 
 
 async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     zone = context.zone
     day = check_note_date(arguments.date, zone.today(), zone.retention_days)
-    content = check_daily_note(arguments.content, context)
+    content = quoted_note(arguments.content, arguments.quote, context)
     return ToolOutcome(
-        f"Added to the notes of {day}.",
+        f"Added to the notes of {day}: {content}",
         zone_edit=lambda snapshot: check_note_size(snapshot.with_daily(day, content), day),
     )
 
@@ -107,7 +127,11 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
 def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | None) -> str:
     """Return all of memory for the model, including facts that did not fit the prompt."""
     lines = [
-        numbered_fact_line(fact.id, fact.text, format_timestamp_day(fact.valid_from, timezone))
+        numbered_fact_line(
+            fact.id,
+            fact.told(timezone),
+            "" if fact.quoted else format_timestamp_day(fact.valid_from, timezone),
+        )
         for fact in facts
     ]
     parts = [
@@ -125,8 +149,8 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
 
 SAVE_TOOL = Tool(
     "memory.save",
-    "Add, change or end facts (to merge: change one, end the others); keep conclusions, heuristics, policies "
-    "(if ..., then ...).",
+    "Add, change or end facts, each understandable alone, with the user's words that say it as quotes. To "
+    "merge facts, name them all in one change; to split one, name it in several.",
     SaveArguments,
     _save,
     effect="writes_own",

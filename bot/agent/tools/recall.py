@@ -127,6 +127,7 @@ async def _found(
         outdated=outdated_entries(context.memory),
         at_hand=at_hand,
     )
+    await context.memory.note_use(one.fact for one in passages if one.fact)
     # What files say is nobody's word, however they came here.
     outside = any(one.entry is None and one.who.startswith("file:") for one in passages)
     return ToolOutcome(render_passages(passages), from_outside=outside)

@@ -18,8 +18,8 @@ from bot.memory.gate.reference_values import (
 )
 from bot.memory.gate.write_result import WriteResult
 from bot.memory.records.episodes import episode_id
-from bot.memory.records.stemming import stemmed_words
-from bot.memory.records.transcript import message_content
+from bot.memory.records.evidence import sender_text
+from bot.memory.records.quote_spans import find_quote
 
 _FEW_KEYS = 40
 
@@ -57,11 +57,14 @@ async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome
 
 
 def _grounds(key: str, value: Any, context: ToolContext) -> str:
-    """Return the id of the answered message that shares most words with the value."""
-    wanted = {word for text in (key, *texts_in_value(value)) for word in stemmed_words(text)}
+    """Return the id of the answered message that has most of the value's texts verbatim."""
+    wanted = [key, *texts_in_value(value)]
     best = max(
         context.answered_messages,
-        key=lambda entry: (len(wanted & {*stemmed_words(message_content(entry))}), entry.id),
+        key=lambda entry: (
+            sum(find_quote(text, sender_text(entry)) is not None for text in wanted),
+            entry.id,
+        ),
     )
     return episode_id(context.tape.name, best.id)
 

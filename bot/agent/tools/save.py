@@ -1,240 +1,92 @@
-"""Turn the changes of ``memory.save`` into proposals, check daily notes, report the outcome.
+"""Turn the changes of ``memory.save`` into proposals, daily notes into quotations, report the outcome.
 
-Rule 1: a text rests on the evidence that ``evidence.py`` finds for it.
-Rule 2: a change without new words of the person must keep everything that the old facts said.
-Rule 3: a text that is supported only by other people's text in view (quoted, a file, a tool's
-    result) waits for a person's decision.
-Rule 4: with a judge, a paraphrase is saved if its names, numbers and dates were said, and is judged
-    later; without a judge, rules decide at once.
-Rule 5: a daily note also enters the prompt, so it must pass the same rules as a fact.
+Rule 1: a change rests on a person's own words in view; see ``fact_changes.py``.
+Rule 2: a daily note enters the prompt, too, and no judge reads it: it is in a person's own words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from heapq import nlargest
-from typing import Literal
+from collections.abc import Sequence
+from datetime import tzinfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 
-from bot.agent.tools.evidence import (
-    PART_SEPARATOR,
-    AvailableEvidence,
-    as_sentence,
-    collect_evidence,
-    dropped_content,
-    find_ending_message,
-    propose,
-    propose_end,
+from bot.agent.fact_changes import (
+    FactChange,
+    OwnWords,
+    gives_orders,
+    name_speaker,
+    propose_changes,
 )
 from bot.agent.tools.registry import ToolContext, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.core.reasons import Reason
-from bot.memory.gate.claim_support import missing_detail, word_overlap
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.records.fact import MAX_FACT_TEXT, Fact
-from bot.memory.records.proposals import (
-    BatchOutcome,
-    Proposal,
-    ProposalBatch,
-    ProposalDecision,
-    ProposalOperation,
-)
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
 from bot.memory.records.save_report import ended_item, held_item, report_line
-from bot.memory.records.stemming import stemmed_words
-
-CONCLUSION_OPS = ("conclusion", "heuristic", "policy")
 
 _MOST_CHANGES = 50
-"""Maximum changes in one call: each is compared with the messages in view while the user waits."""
-_NEW = 2
-"""Newly stated words that make a change informative; for a short text, half of its words."""
+"""Maximum changes in one call: each is looked for in the messages in view while the user waits."""
+_LOOKED_AT = 60
+"""Maximum number of messages in view to search, newest first."""
 _SHOWN = 160
 """Maximum characters of a text repeated in a reply."""
-_NEAREST = 8
-"""Number of facts that an ending fact is compared with."""
 
 
-class MemoryChange(BaseModel):
+class MemoryChange(FactChange):
     """A change of long-term memory, as the model requests it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
-    op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
-    fact: int | None = None
-    text: str = Field("", max_length=MAX_FACT_TEXT)
-    slot: str = Field("", description="of one value, as 'user: home', 'aspirin: dose'")
-    entries: list[int] = Field(
-        default_factory=list,
-        max_length=24,
-        description="for a conclusion",
-    )
+
+def own_words(context: ToolContext) -> OwnWords:
+    """Return what a call may quote: the messages that the turn answers, and those in view."""
+    earlier = context.memory.fold.window.conversation()[-_LOOKED_AT:]
+    entries = {entry.id: entry for entry in (*earlier, *context.answered_messages)}
+    ordered = [entries[number] for number in sorted(entries)]
+    return OwnWords(context.tape.name, ordered, context.answered_messages)
 
 
 def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> ProposalBatch:
-    """Return the batch of proposals for changes of facts; conclusions are left out.
+    """Return the batch of proposals for changes of facts.
 
     Raises:
         MemoryRefused: There are too many changes, or this person may not change the facts.
     """
     _check_number(len(changes))
-    memory_changes = [
-        memory_change for memory_change in changes if memory_change.op not in CONCLUSION_OPS
-    ]
-    if any(memory_change.op != "add" for memory_change in memory_changes):
+    if any(change.op != "add" for change in changes):
         context.check_rights("change or end facts: only add some")
-    facts = {fact.id: fact for fact in context.memory.facts()}
-    touched = {memory_change.fact for memory_change in memory_changes if memory_change.op != "add"}
-    grounds = replace(
-        collect_evidence(context),
-        has_judge=context.has_judge,
-        changed_facts=tuple(fact for fact in facts.values() if fact.id in touched),
-    )
-    proposals = [
-        _changed(memory_change, facts.get(memory_change.fact or 0), grounds)
-        for memory_change in memory_changes
-    ]
-    stay = [fact.text for fact in facts.values() if fact.id not in touched]
-    return ProposalBatch(context.cause, "assistant", tuple(_kept(proposals, facts, stay, grounds)))
+    facts = {fact.id: fact for fact in context.memory.home.active()}
+    proposals = propose_changes(changes, own_words(context), facts)
+    return ProposalBatch(context.cause, "assistant", tuple(proposals))
 
 
-def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence) -> Proposal:
-    """Return one change as a proposal, with its evidence or an objection."""
-    text = " ".join(change.text.split()).lstrip("-*• ")
-    if change.op == "add":
-        return replace(propose("add", text, grounds), slot=change.slot)
-    op: ProposalOperation = "retire" if change.op == "end" else "supersede"
-    if fact is None:
-        return Proposal(
-            op,
-            text,
-            change.fact,
-            objection=Reason("fact_missing", fact=change.fact)
-            if change.fact
-            else Reason("fact_unnamed"),
-        )
-    if change.op == "end":
-        return propose_end(fact, grounds)
-    return replace(propose("supersede", text, grounds, fact.id), slot=change.slot)
-
-
-def _kept(
-    made: Sequence[Proposal],
-    facts: Mapping[int, Fact],
-    stay: Sequence[str],
-    grounds: AvailableEvidence,
-) -> list[Proposal]:
-    """Return the proposals with an objection to each that drops content of a fact without reason."""
-    made = list(made)
-    words = [(one, frozenset(stemmed_words(one))) for one in stay]
-    carried = {
-        proposal.fact
-        for proposal in made
-        if proposal.op == "retire"
-        and proposal.merged
-        and _is_carried(facts.get(proposal.fact or 0), words)
-    }
-    while True:
-        # The replacement text: the accepted new texts together.
-        new = " ".join(
-            as_sentence(proposal.text)
-            for proposal in made
-            if proposal.op != "retire" and not proposal.obstacle
-        )
-        proposals = [
-            proposal
-            if proposal.fact in carried
-            else _checked(proposal, facts.get(proposal.fact or 0), new, grounds)
-            for proposal in made
-        ]
-        if proposals == made:
-            return made
-        made = proposals
-
-
-def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) -> bool:
-    """Return whether one of the texts, each with its words, says all that a fact does.
-
-    Only those that share most words are compared, for speed.
-    """
-    if fact is None:
-        return False
-    words = set(stemmed_words(fact.text))
-    nearest = nlargest(_NEAREST, texts, key=lambda one: len(words & one[1]))
-    return any(not dropped_content(fact, text) for text, _ in nearest)
-
-
-def _checked(
-    proposal: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence
-) -> Proposal:
-    """Return a proposal, with an objection if its replacement text drops content of the fact."""
-    if fact is None or proposal.obstacle:
-        return proposal
-    if proposal.op == "retire" and proposal.merged and (not heir or dropped_content(fact, heir)):
-        return replace(proposal, objection=find_ending_message(fact, grounds)[1])
-    if proposal.op != "supersede" or _adds_information(proposal.text, grounds):
-        return proposal
-    # Dropped content must have been mentioned: asking about a fact, or for tidier facts, removes
-    # nothing.
-    why = dropped_content(fact, f"{heir} {grounds.answered_text}")
-    return replace(proposal, objection=why) if why else proposal
-
-
-def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
-    """Return whether a text says more than the facts that are changed.
-
-    That is a new literal, or enough words that are stated now. A statement in another language
-    shares no words with the text; the judge decides on that.
-    """
-    if missing_detail(
-        text, grounds.changed_facts_text, None, loose=True
-    ) is not None or grounds.may_be_translation(text):
-        return True
-    words, known = stemmed_words(text), set(stemmed_words(grounds.changed_facts_text))
-    new = [word for word in words if word not in known]
-    said = word_overlap(" ".join(new), grounds.stated_text) * len(new)
-    return said >= min(_NEW, len(words) / 2)
-
-
-def check_daily_note(note: str, context: ToolContext) -> str:
-    """Return a daily note that passes the rules for facts; in a group with the speaker's name.
+def quoted_note(note: str, quote: str, context: ToolContext) -> str:
+    """Return a daily note in a person's own words: its lines that they said, else what they said.
 
     Raises:
-        MemoryRefused: A line is not supported; nothing is noted.
+        MemoryRefused: No words of a person carry it, it is an order that they may not give, or it looks
+            like a secret.
     """
-    lines: list[str] = []
-    _check_number(len(memory_lines(note)))
-    grounds = collect_evidence(context)
-    for written in note.splitlines():
-        for line in memory_lines(written):
-            proposal = _by_parts(line, grounds)
-            why = proposal.review_reason or proposal.objection
-            if not why and (what := detect_secret(line)) is not None:
-                why = Reason("secret", kind=what)
-            if why:
-                raise MemoryRefused(
-                    f"{line[:120]!r} is not noted ({why!s}): note only what the user said themselves"
-                )
-            written = written.replace(line, proposal.text)  # noqa: PLW2901 - bullets stay
-        lines.append(written)
-    return "\n".join(lines)
-
-
-def _by_parts(line: str, grounds: AvailableEvidence) -> Proposal:
-    """Return a line as one proposal, checked as a whole or part by part."""
-    whole = propose("add", line, grounds)
-    parts = [one for one in PART_SEPARATOR.split(line) if one.strip()]
-    if not whole.obstacle or len(parts) < 2:
-        return whole
-    proposals = [propose("add", part.strip(), grounds) for part in parts]
-    alone = all(proposal.evidence and not proposal.obstacle for proposal in proposals)
-    return (
-        replace(proposals[0], text=line)
-        if alone and proposals[0].text == parts[0].strip()
-        else whole
-    )
+    words = own_words(context)
+    lines = memory_lines(note)
+    _check_number(len(lines))
+    cited = [found for line in lines if (found := words.find(line)) is not None]
+    if not lines or len(cited) < len(lines):
+        said = words.find(quote) if quote.strip() else words.whole_message()
+        if said is None:
+            why = words.why_missing(quote) if quote.strip() else Reason("cites_nothing")
+            raise MemoryRefused(f"it is not noted ({why!s}): quote what the user said")
+        quoted = f'"{" ".join(said.quote.split())}"'
+        note, cited = quoted, [said]
+    note = name_speaker(note, cited[0])
+    if gives_orders([note], cited, words):
+        raise MemoryRefused(f"it is not noted ({Reason('order')!s})")
+    if (kind := detect_secret(note)) is not None:
+        raise MemoryRefused(f"it is not noted ({Reason('secret', kind=kind)!s})")
+    return note
 
 
 def _check_number(new: int) -> None:
@@ -244,46 +96,39 @@ def _check_number(new: int) -> None:
         )
 
 
-def outcome_text(outcome: BatchOutcome, version: int) -> str:
+def outcome_text(outcome: BatchOutcome, version: int, timezone: tzinfo | None) -> str:
     """Return the text that reports a save to the model."""
     done = [
         decision
         for decision in outcome.decisions
-        if decision.verdict == "approved" or _ended_here(decision, outcome)
+        if decision.verdict == "approved" and not _is_proposed(decision.fact)
     ]
-    saved = list(dict.fromkeys(map(_done, done)))
-    line = report_line(version, saved) if saved else ""
-    parts = []
-    if not saved and any(decision.is_rejected for decision in outcome.decisions):
-        parts.append("Nothing was changed in long-term memory.")
-    left = [decision for decision in outcome.decisions if decision not in done]
-    parts += map(_unsaved, left)
-    if any(decision.is_rejected for decision in left):
+    saved = list(dict.fromkeys(_done(decision, timezone) for decision in done))
+    parts = [_unsaved(decision, timezone) for decision in outcome.decisions if decision not in done]
+    if any(decision.is_rejected for decision in outcome.decisions):
         parts.append(_RETRY_HINT)
+    if not saved and any(decision.is_rejected for decision in outcome.decisions):
+        parts.insert(0, "Nothing was changed in long-term memory.")
+    line = report_line(version, saved) if saved else ""
     told = "\n".join(filter(None, [line, " ".join(parts)]))
     return told or "Long-term memory already says exactly this."
 
 
-_RETRY_HINT = (
-    "What was not saved you may give once more, closer to the user's own words. Tell the user of it only if they "
-    "asked you to save it."
-)
+_RETRY_HINT = "What was not saved you may give once more, with the user's words exactly as quotes."
 
 
-def _ended_here(decided: ProposalDecision, outcome: BatchOutcome) -> bool:
-    """Return whether a fact that was to end was ended by another change of the same call."""
-    fact = decided.fact
-    ends = decided.proposal.op == "retire" and decided.verdict == "known" and fact is not None
-    return ends and fact is not None and fact.batch == outcome.entry
+def _is_proposed(fact: Fact | None) -> bool:
+    """Return whether a fact is no more yet than the wish to replace or end others."""
+    return fact is not None and fact.proposes_change
 
 
-def _done(decided: ProposalDecision) -> str:
+def _done(decided: ProposalDecision, timezone: tzinfo | None) -> str:
     fact = decided.fact
     if fact is None or fact.status != "active":
         ended = decided.previous or fact
         return ended_item(ended.id) if ended is not None else "done"
     instead = None if decided.ended is None else decided.ended.id
-    return held_item(fact.id, _short(fact.text), instead)
+    return held_item(fact.id, _short(fact.told(timezone)), instead)
 
 
 def _short(text: str) -> str:
@@ -307,18 +152,21 @@ def is_pending(decided: ProposalDecision) -> bool:
     return decided.verdict == "known" and fact is not None and fact.status == "pending"
 
 
-def _unsaved(decided: ProposalDecision) -> str:
-    text = _short(decided.proposal.text)
-    if decided.proposal.op == "retire":
-        fact = decided.fact
-        ended = f"{_short(fact.text)!r}" if fact is not None else f"fact {decided.proposal.fact}"
-        return f"Not ended ({decided.reason!s}): {ended}."
+def _unsaved(decided: ProposalDecision, timezone: tzinfo | None) -> str:
+    fact, text = decided.fact, _short(decided.proposal.text)
+    if fact is not None and decided.verdict == "approved":
+        numbers = ", ".join(f"[{number}]" for number in fact.replaces)
+        if fact.ends:
+            return f"{numbers} stays until it is checked that the user ended it."
+        return f"[{fact.id}] {_short(fact.told(timezone))} {numbers} stays until that is checked."
     if is_pending(decided):
         return f"It waits for the user to decide with /memory pending: {text!r}."
     if decided.verdict == "known":
-        return f"Known already: {text!r}."
+        return f"Known already ({decided.reason!s}): {text!r}."
     if decided.verdict == "pending":
         return (
             f"Set aside until the user decides with /memory pending ({decided.reason!s}): {text!r}."
         )
+    if decided.proposal.op == "retire":
+        return f"Not ended ({decided.reason!s}): fact {decided.proposal.fact}."
     return f"Not saved ({decided.reason!s}): {text!r}."

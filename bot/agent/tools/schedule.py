@@ -18,6 +18,7 @@ from bot.agent.flow.judgement import context_grants
 from bot.agent.foreign_text import code
 from bot.agent.schedules.rule_text import describe_rule
 from bot.agent.schedules.session_schedules import LONGEST_TEXT, SessionSchedules, read_rule
+from bot.agent.schedules.times.reading import times_in
 from bot.agent.schedules.wording import listed
 from bot.agent.texts import readers_language
 from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
@@ -49,7 +50,7 @@ class ScheduleArguments(BaseModel):
     when: str = Field(
         "",
         max_length=300,
-        description='as the user says it ("every Monday at 8"), 2026-03-31T17:00 or cron; a zone: IANA name; '
+        description='2026-03-31T17:00 or cron, or as the user says it ("every 2 weeks on Monday at 8"); a zone: IANA name; '
         "quiet: silent hours (22:00-07:00) or off",
     )
     kind: Literal["reminder", "task"] = Field("reminder", description="task: you do it then")
@@ -98,10 +99,12 @@ def _said(when: str, context: ToolContext, schedules: SessionSchedules) -> dict[
     for asked in context.answered_messages:
         words, asked_at = typed_words(asked), sent_time(asked) or schedules.now()
         with suppress(ScheduleRefused, InvalidRecurrence):
-            meant = [read_rule(text, asked_at, schedules.zone) for text in (when, words)]
-            one, other = ((each.rule, find_zone(each.zone) or schedules.zone) for each in meant)
-            if same_occurrences(one, other, asked_at):
-                return {"when": words}
+            one = read_rule(when, asked_at, schedules.zone)
+            meant = (one.rule, find_zone(one.zone) or schedules.zone)
+            for said in times_in(words, asked_at, schedules.zone):
+                other = (said.rule, find_zone(said.zone) or schedules.zone)
+                if same_occurrences(meant, other, asked_at):
+                    return {"when": words}
     return {}
 
 

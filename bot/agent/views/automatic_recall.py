@@ -1,7 +1,7 @@
 """Search memory for the newest message and add the best passages to the prompt.
 
-Rule 1: it runs for a message that asks a question or refers to the past; for models that depend on
-    it, for any message with search words.
+Rule 1: facts are searched for any message with search words; the tape and files for one that asks a
+    question or refers to the past, and for models that depend on it, for any such message.
 Rule 2: passages are people's own words; the assistant's only if the message asks for them.
 Rule 3: there are few passages, and each adds something to what the prompt shows; see
     ``passage_selection.py``.
@@ -19,6 +19,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from anyio import to_thread
+
 from bot.agent.views.passage_selection import asks_assistant, select_passages
 from bot.core.clock import Clock
 from bot.core.patterns import LazyPattern
@@ -27,7 +29,12 @@ from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased
-from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
+from bot.memory.session.recall import (
+    RecallableFact,
+    RecalledPassage,
+    fitting_facts,
+    recall_passages,
+)
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
@@ -78,6 +85,7 @@ class AutomaticRecall:
     Attributes:
         message_id: Id of the newest message.
         lines: Records for the tail of the prompt.
+        facts: Numbers of the facts among them.
         from_files: Whether passages of files may be among them, which are text from outside.
         earlier_check: Key and result of the last check for earlier messages: start of the view,
             problem, and whether the problem has messages before the view.
@@ -85,6 +93,7 @@ class AutomaticRecall:
 
     message_id: int = 0
     lines: list[str] = field(default_factory=list)
+    facts: tuple[int, ...] = ()
     from_files: bool = False
     earlier_check: tuple[int, str, bool] = (0, "", False)
 
@@ -130,7 +139,9 @@ class AutomaticRecall:
         words = str(newest.payload.get("content", ""))
         told, recallable_facts = _prompt_and_tail(fold, prompt), facts()
         recalled_passages: list[RecalledPassage] = []
-        wanted = not has_no_search_words(words) and (lives_on_it or asks_about_past(words))
+        searchable = not has_no_search_words(words)
+        wanted = searchable and (lives_on_it or asks_about_past(words))
+        untold = [fact for fact in recallable_facts if fact.text not in told]
         in_files = await files(words) if wanted and files is not None else []
         if wanted and (
             in_files
@@ -146,7 +157,7 @@ class AutomaticRecall:
                 timezone=zone.timezone,
                 limit=CANDIDATES,
                 before=fold.window.first_id,
-                facts=[fact for fact in recallable_facts if fact.text not in told],
+                facts=untold,
                 vectors=vectors,
                 problem=fold.search_problem,
                 files=in_files,
@@ -154,9 +165,14 @@ class AutomaticRecall:
                 without_assistant=not asks_assistant(words),
                 quick=True,
             )
+        elif searchable and untold:
+            # Thousands of facts take a tenth of a second.
+            recalled_passages = await to_thread.run_sync(fitting_facts, untold, words, CANDIDATES)
         passages = _not_in_view(recalled_passages, fold, told)
         shown = chain(told.splitlines() if reads_prompt else (), _said_in_view(fold, newest))
-        self.lines = _record(select_passages(passages, words, shown), room) if passages else []
+        chosen = _within(select_passages(passages, words, shown), room) if passages else []
+        self.lines = _record(chosen)
+        self.facts = tuple(passage.fact for passage in chosen if passage.fact)
         self.from_files = bool(in_files and self.lines)
         self.message_id = newest.id
         return self.lines
@@ -261,13 +277,18 @@ def _memory_outside_prompt(memory: MemorySnapshot, told: str) -> MemorySnapshot:
     )
 
 
-def _record(passages: Sequence[RecalledPassage], room: int) -> list[str]:
-    """Return the passages that fit the budget as one record; empty if none fits."""
-    lines: list[str] = []
+def _within(passages: Sequence[RecalledPassage], room: int) -> list[RecalledPassage]:
+    """Return the best passages that fit the budget."""
+    kept = []
     for passage in passages:
-        line = passage.render()
-        room -= estimate_tokens(line)
+        room -= estimate_tokens(passage.render())
         if room < 0:
             break
-        lines.append(line)
+        kept.append(passage)
+    return kept
+
+
+def _record(passages: Sequence[RecalledPassage]) -> list[str]:
+    """Return passages as one record; empty if there are none."""
+    lines = [passage.render() for passage in passages]
     return ["From the tape and memory:\n" + "\n".join(lines)] if lines else []

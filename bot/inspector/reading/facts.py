@@ -31,6 +31,7 @@ from bot.inspector.reading.decisions import (
 from bot.inspector.reading.sessions import is_conversation
 from bot.memory.records.fact import EvidenceOrigin, Fact, FactStatus
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.fact_words import fact_words
 from bot.memory.session import long_term_memory as longterm
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
@@ -57,6 +58,9 @@ class FactView(ReadModel):
     number: str = Field(description="As in chats: `3`, or `w3` for a shared fact.")
     scope: str = Field(description="The tape that contains it.")
     text: str = Field(description="One line; empty if it was erased.")
+    quoted: bool = Field(
+        description="Whether it is a quotation: no judge or person confirmed a sentence."
+    )
     subject: str = Field(description="Its subject; may be empty.")
     status: FactStatus
     erased: bool = Field(description="Whether it was erased.")
@@ -170,7 +174,8 @@ class LoadedMemory:
         return FactView(
             number=fact_number(fact.id, shared=everybodys),
             scope=WORKSPACE_SCOPE if everybodys else self.scope_tape.name,
-            text=fact.text,
+            text=fact_words(fact, self.timezone),
+            quoted=fact.quoted,
             subject=fact.subject,
             status=fact.status,
             erased=not fact.text,
@@ -225,7 +230,7 @@ async def fact_detail(web: WebContext, loaded_memory: LoadedMemory, number: str)
         )
     scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else loaded_memory.scope_tape
     before = fold.history(fact)[1:] if fact.text else []
-    after = [other for other in fold.facts.values() if other.supersedes == fact.id]
+    after = fold.successors(fact)
     return FactDetail(
         fact=loaded_memory.view(fact, shared=shared),
         session=loaded_memory.session,

@@ -186,7 +186,7 @@ async def quarantine(
 async def _waiting(
     web: WebContext, loaded_memory: LoadedMemory, fact: Fact, reason: str
 ) -> QuarantinedFact:
-    newest = Fact(fact.id, fact.text, evidence=fact.evidence[-1:])
+    newest = Fact(fact.id, fact.gloss, evidence=fact.evidence[-1:])
     evidence = await evidence_of(web.store, newest)
     return QuarantinedFact(
         fact=loaded_memory.view(fact),

@@ -161,6 +161,7 @@ def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
     saved = parse_timestamp(zone.saved_at)
     folds = (memory.home.fold, memory.workspace.fold)
     stamps = [fact.changed for fact_fold in folds for fact in fact_fold.facts.values()]
+    stamps += memory.home.compartments.uses.values()
     values = (value for fact_fold in folds for value in fact_fold.compartments.references.values())
     changed = parse_timestamp(
         max([*stamps, *(format_time(reference.updated_at) for reference in values)], default="")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.core.i18n import N_, _
-from bot.memory.gate.fact_similarity import fact_comparison_key
-from bot.memory.records.fact import Fact, fact_from_json
+from bot.memory.records.fact import Fact, comparison_key, fact_from_json
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.tape.entries import TapeEntry
 
@@ -25,6 +24,7 @@ _AUTHORS = {
     "import": N_("added by an import"),
     "undo": N_("restored by an undo"),
     "client": N_("proposed by a program"),
+    "judge": N_("ruled by the judge"),
 }
 _HELD = ("active", "pending")
 
@@ -109,7 +109,7 @@ class FactReplay:
         before = self.fold.facts.get(fact.id)
         held = before is not None and before.status in _HELD
         if held and fact.status not in _HELD and fact.text:
-            self.endings.setdefault(fact_comparison_key(fact.text), []).append(fact.id)
+            self.endings.setdefault(comparison_key(fact.gloss), []).append(fact.id)
 
 
 def _operations(entry: TapeEntry) -> list[dict[str, Any]]:

@@ -21,13 +21,10 @@ from bot.memory.session.state.zone_snapshot import DailyNote
 from bot.tape.entries import TapeEntry
 
 AuditFindingKind = Literal[
-    "duplicates",
-    "contradictions",
     "stale",
     "unsupported",
     "origin",
     "secrets",
-    "orders",
     "loops",
     "problems",
     "bookkeeping",

@@ -30,11 +30,9 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
         now: Present time in the user's time zone.
     """
     audit_findings = [
-        *content.duplicates_and_contradictions(scope),
         *content.stale_facts(scope, now),
         *content.secret_facts(scope),
-        *content.instruction_facts(scope),
-        *unsupported_facts(scope, now.tzinfo),
+        *unsupported_facts(scope),
         *books.broken_fact_chains(scope),
         *books.flapping_facts(scope),
         *books.fold_mismatches(scope),

@@ -25,7 +25,7 @@ from bot.tape.search import GENERAL_PROBLEM
 
 _RECORDS = ("problems", "working", "references", "patterns")
 _LINKS = frozenset(
-    {"key", "previous", "state", "expired", "ranks", "active", "wanted", "by", "signals"}
+    {"key", "previous", "state", "expired", "decayed", "uses", "active", "wanted", "by", "signals"}
     | {"requested", "restores"}
 )
 _FORM = frozenset({"text", "if", "then", "a", "d", "why"})

@@ -21,12 +21,12 @@ def dependent_fact_ids(fact: Fact, facts: Mapping[int, Fact]) -> set[int]:
             break
         found.add(before.id)
     heirs = {other.supersedes: other for other in facts.values() if other.supersedes is not None}
-    told = [facts[number].text for number in found]
+    told = [facts[number].gloss for number in found]
     passed = set(found)
     after = heirs.get(fact.id)
     while after is not None and after.id not in passed:
         passed.add(after.id)
-        if any(repeats_fact(after.text, text) for text in told if text):
+        if any(repeats_fact(after.gloss, text) for text in told if text):
             found.add(after.id)
         after = heirs.get(after.id)
     return found

@@ -172,7 +172,7 @@ class ErasureMatcher:
     def redactor(self) -> MessageRedactor:
         """Redactor of messages that stay in part; first read after all facts are chosen."""
         if self._redactor is None:
-            gone = tuple(fact.text for fact in self.facts.values() if fact.text)
+            gone = tuple(fact.gloss for fact in self.facts.values() if fact.gloss)
             self._redactor = MessageRedactor(gone, self._kept_texts(), self.query.text_matcher())
         return self._redactor
 
@@ -204,7 +204,11 @@ class ErasureMatcher:
                 if number in facts:
                     chosen |= dependent_fact_ids(facts[number], facts)
         if self.query.searches_words:
-            chosen |= {other.id for other in facts.values() if self.query.matches([other.text])}
+            chosen |= {
+                other.id
+                for other in facts.values()
+                if self.query.matches([other.gloss, other.text])
+            }
         if scope == self.home:
             chosen |= self.query.confirmed_facts & facts.keys()
             alone = [facts[one] for one in self.query.ended_facts - chosen if one in facts]
@@ -237,9 +241,9 @@ class ErasureMatcher:
         }
         stays = self.kept.facts
         return tuple(
-            fact.text
+            fact.gloss
             for fact in facts.values()
-            if fact.text
+            if fact.gloss
             and fact.id not in self._going
             and (fact.id in stays or fact.status in ("active", "pending"))
             and any((e.tape, e.entry) in places for e in fact.evidence)
@@ -248,7 +252,7 @@ class ErasureMatcher:
     def add_fact(self, scope: str, fact: Fact) -> None:
         """Erase a fact together with its evidence."""
         self.facts[scope, fact.id] = fact
-        for text in (fact.text, *(other.quote for other in fact.evidence)):
+        for text in (fact.gloss, *(other.quote for other in fact.evidence)):
             self.matcher.add_text(text, passage=True)
             self._facts_said.add_passage(text)
             self._keep_lines(text)

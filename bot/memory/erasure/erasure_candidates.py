@@ -107,7 +107,7 @@ class ErasurePreview:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found except the request itself."""
-        believed = any(fact.text for fact in self.plan.facts.values())
+        believed = any(fact.gloss for fact in self.plan.facts.values())
         return not (
             believed
             or self.message_count
@@ -212,14 +212,14 @@ class CandidateCollector:
     ) -> None:
         """Choose the copies of chosen facts in the workspace and in linked identities' scopes."""
         texts = {
-            pad_words(normalize_for_match(other.text))
+            pad_words(normalize_for_match(other.gloss))
             for other in finding.facts.values()
-            if other.text
+            if other.gloss
         }
         joint = [f"{PERSON_SCOPE_PREFIX}{identity}" for identity in self._identities()]
         for scope in {WORKSPACE_SCOPE, *joint} - {self.memory.home.name}:
             for fact in scopes.get(scope, {}).values():
-                if fact.text and pad_words(normalize_for_match(fact.text)) in texts:
+                if fact.gloss and pad_words(normalize_for_match(fact.gloss)) in texts:
                     finding.add_fact(scope, fact)
 
     def _identities(self) -> tuple[str, ...]:
@@ -375,7 +375,7 @@ class CandidateCollector:
         return ErasurePreview(
             plan,
             tuple(sources),
-            facts=tuple(fact for _, fact in sorted(gone.items()) if fact.text),
+            facts=tuple(fact for _, fact in sorted(gone.items()) if fact.gloss),
             ended=frozenset({one for one in gone if (home, one) not in chosen} | query.ended_facts),
             facts_of_same_message=tuple(
                 fact
@@ -414,7 +414,7 @@ class CandidateCollector:
 def _loses_all_evidence(fact: Fact, finding: ErasureMatcher) -> bool:
     """Return whether an erasure takes the last words that a fact rests on."""
     said = [evidence for evidence in fact.evidence if evidence.quote]
-    return bool(fact.text and said) and all(_loses_words(one, finding) for one in said)
+    return bool(fact.gloss and said) and all(_loses_words(one, finding) for one in said)
 
 
 def _loses_words(evidence: Evidence, finding: ErasureMatcher) -> bool:

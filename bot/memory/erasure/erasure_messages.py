@@ -16,6 +16,7 @@ from bot.memory.records.event_names import (
     FILE_KEPT,
 )
 from bot.memory.records.fact import Fact
+from bot.memory.records.fact_words import fact_words
 from bot.memory.records.transcript import message_content, shown_entry_time, speaker_label
 from bot.tape.entries import TapeEntry
 
@@ -181,7 +182,9 @@ def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    return _("{text} (fact {number})", text=one_line(fact.text, _EXCERPT), number=fact.id)
+    return _(
+        "{text} (fact {number})", text=one_line(fact_words(fact, None), _EXCERPT), number=fact.id
+    )
 
 
 def _beside(survey: ErasurePreview, *, picked: bool) -> Iterator[str]:

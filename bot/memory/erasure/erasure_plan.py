@@ -109,9 +109,9 @@ class RetainedContent:
     def retain_facts(self, scope: str, facts: Iterable[Fact]) -> list[str]:
         """Keep the words of the facts of a scope that stay; return their texts."""
         kept = [
-            fact.text
+            fact.gloss
             for fact in facts
-            if fact.text
+            if fact.gloss
             and (fact.status in ("active", "pending") or self._is_spared(scope, fact))
             and (scope, fact.id) not in self.finding.facts
         ]
@@ -126,7 +126,7 @@ class RetainedContent:
                 fact
             )
             over = over and not self._is_spared(scope, fact)
-            if over and self.wording.matches(fact.text):
+            if over and self.wording.matches(fact.gloss):
                 self.finding.facts.setdefault((scope, fact.id), fact)
 
     def _is_spared(self, scope: str, fact: Fact) -> bool:
@@ -202,7 +202,7 @@ class ErasurePlan:
     def bus_scrubber(self, source: SourceTape) -> BusScrubber:
         """Return the scrubber of a tape's memory bus records."""
         texts = {
-            pad_words(normalize_for_match(fact.text)) for fact in self.facts.values() if fact.text
+            pad_words(normalize_for_match(fact.gloss)) for fact in self.facts.values() if fact.gloss
         }
         scrubber = self._scrubber
         if not self.scrubs_records:
@@ -251,7 +251,7 @@ def with_beliefs(
         folds: Present facts and compartments, by tape.
     """
     blank = {
-        tape: frozenset(fact.id for fact in fold.facts.values() if not fact.text)
+        tape: frozenset(fact.id for fact in fold.facts.values() if not fact.gloss)
         for tape, fold in folds.items()
     }
     plan = replace(plan, blank=blank)

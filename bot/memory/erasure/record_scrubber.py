@@ -91,7 +91,7 @@ class RecordScrubber:
         fact = fact_from_json(operation.get("fact"))
         if fact is not None and fact.id in self.facts:
             fresh["text"] = ""
-        elif fact is None or operation.get("text") != fact.text:
+        elif fact is None or operation.get("text") != fact.gloss:
             fresh["text"] = self.scrubber.scrub_value(operation.get("text", ""), wording)
         if "reason" in operation:
             fresh["reason"] = self.scrubber.scrub_reason(operation["reason"], wording)
@@ -109,16 +109,14 @@ class RecordScrubber:
         fresh, wording = {**record}, _NO_WORDS
         if erased:
             fresh |= {"text": "", "subject": ""}
-            fresh.pop("slot", None)
             if record.get("status") in ("active", "pending"):
                 fresh["status"] = "retired"
         elif fact is not None:
-            told = [fact.text, fact.subject, fact.slot, *(other.quote for other in fact.evidence)]
+            told = [fact.gloss, fact.subject, *(other.quote for other in fact.evidence)]
+            told += [other.context for other in fact.evidence]
             wording = self.scrubber.scrub_texts(told) or _NO_WORDS
             if wording.matches(fact.subject):
                 fresh["subject"] = ""
-            if wording.matches(fact.slot):
-                fresh.pop("slot", None)
         if isinstance(evidence := record.get("evidence"), list):
             fresh["evidence"] = [self._evidence(one, wording, erased=erased) for one in evidence]
         return fresh
@@ -128,11 +126,15 @@ class RecordScrubber:
             return record
         place = (str(record.get("tape")), record.get("entry", 0))
         gone = erased or place in self.entries
-        quote = record.get("quote", "")
+        quote, fresh = record.get("quote", ""), {**record}
+        if "context" in record:
+            before = (place[0], record.get("context_entry", 0))
+            lost = gone or before in self.entries or before in self.redactions
+            fresh["context"] = "" if lost else self.scrubber.scrub_value(record["context"], wording)
         left = self.redactions.get(place)
         if not gone and self.redactor is not None and left is not None:
-            return {**record, "quote": self.redactor.redact_quote(str(quote), left)}
-        return {**record, "quote": "" if gone else self.scrubber.scrub_value(quote, wording)}
+            return {**fresh, "quote": self.redactor.redact_quote(str(quote), left)}
+        return {**fresh, "quote": "" if gone else self.scrubber.scrub_value(quote, wording)}
 
 
 def _says_nothing(data: dict[str, Any]) -> bool:

@@ -1,13 +1,9 @@
-"""Checks between a proposed claim and long-term memory: evidence, conflicts, secrets, orders."""
+"""Checks between a proposal and long-term memory: provenance, verdicts, secrets."""
 
 __all__ = [
-    "alignment",
     "batch_decision",
     "belief_updates",
-    "cited_sentences",
-    "claim_support",
     "evidence_status",
-    "fact_similarity",
     "instruction_detection",
     "memory_validation",
     "reference_values",

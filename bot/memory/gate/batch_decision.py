@@ -1,31 +1,22 @@
 """Decide on a batch of proposals for one scope, fact by fact. Pure.
 
-Rule 1: signals are computed from provenance: the weakest evidence, current facts, and the scope.
-Rule 2: a newer statement by the same source replaces the older one; another source's waits for a
-    person.
-Rule 3: what a person removed does not come back from older words.
-Rule 4: a model's batch that would end too many facts at once is refused as a whole.
-Rule 5: a model cannot end a fact if its new version of that fact is not believed: both steps apply,
-    or none.
-Rule 6: text that gives orders and is not the person's own waits for a person, whatever its
-    evidence.
+Rule 1: signals are computed from provenance and verdicts; no comparison of words decides anything.
+Rule 2: the same words of a message are one fact, and what was removed does not come back from them.
+Rule 3: a model's sentence is a quotation until a judge or a person says that it holds. What it is to
+    replace or end stays until then; then all of that happens, or nothing.
+Rule 4: nobody's words replace or end what somebody else said, or what was said later.
+Rule 5: a model's batch that would end too many facts at once is refused as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
 from bot.core.reasons import Reason
-from bot.language.clauses import parse_clauses
-from bot.language.parsed_facts import parse_fact
-from bot.language.topics import topic_of
-from bot.memory.gate.claim_support import word_overlap
-from bot.memory.gate.current_facts import CurrentFacts
-from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import is_placeholder, memory_line
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.gate.write_gate import (
@@ -41,13 +32,14 @@ from bot.memory.records.fact import (
     LONGEST_SUBJECT,
     MAX_FACT_TEXT,
     ORIGIN_TRUST,
+    Evidence,
     Fact,
     FactStatus,
+    comparison_key,
     merge_evidence,
     weakest_origin,
 )
 from bot.memory.records.fact_fold import FactFold
-from bot.memory.records.fact_slot import normalize_slot
 from bot.memory.records.proposals import (
     BatchOutcome,
     Proposal,
@@ -55,14 +47,16 @@ from bot.memory.records.proposals import (
     ProposalDecision,
     ProposalVerdict,
 )
-from bot.memory.records.stemming import stemmed_words
 
 MOST_FACTS = 2_000
 """Active facts that one scope may hold."""
 
-_NO_HEIR = Reason("no_heir")
+MOST_STANDING = 60
+"""Standing facts up to which a model may mark more; a person may pin any number."""
+
 _FEW = 3
 _ACCEPTED, _STRENGTHENED = 0.9, 0.05
+_HELD = ("active", "pending")
 
 
 def _of_program(proposal: Proposal) -> Proposal:
@@ -96,15 +90,14 @@ class BatchDecider:
         gate: WriteGate | None = None,
     ) -> None:
         self._fold = fold
-        self._current = CurrentFacts(fold, batch, now=now, entry=entry)
-        self._before = len(fold.active())
+        self._facts = dict(fold.facts)
+        self._next = fold.next_id
         self._batch = batch
         self._now = now
+        self._stamp = format_time(now)
         self._entry = entry
         self._radius = radius
         self._gate = gate or WriteGate()
-        self._ended = 0
-        self._said_again: set[int] = set()
 
     def decide(self) -> BatchOutcome:
         """Return the decisions.
@@ -113,91 +106,106 @@ class BatchDecider:
             MemoryRefused: The batch would end too many facts at once.
         """
         decided: list[ProposalDecision] = []
+        judged = [one for one in self._batch.proposals if one.op == "judge"]
+        taking = self._taking_effect(judged)
         for proposal in map(_of_program, self._batch.proposals):
-            decided.append(_with_judgement(self._decide(proposal)))
-            decided += self._others(decided[-1])
-        if self._batch.is_by_model and (kept := _ended_without_replacement(decided)):
-            return self._anew(kept).decide()
-        if self._batch.is_by_model and (self._ended > _FEW and self._ended * 3 > self._before):
-            raise MemoryRefused(Reason("too_many_ends", ended=self._ended, facts=self._before))
+            decided += self._decide(proposal, taking)
+        ended, facts = self._to_end(), len(self._fold.active())
+        if self._batch.is_by_model and ended > _FEW and ended * 3 > facts:
+            raise MemoryRefused(Reason("too_many_ends", ended=ended, facts=facts))
         return BatchOutcome(tuple(decided), self._entry)
 
-    def _anew(self, kept: Collection[int]) -> BatchDecider:
-        """Return a new decider for the batch that objects to ending the given facts."""
-        proposals = tuple(
-            replace(proposal, objection=_NO_HEIR)
-            if proposal.op == "retire" and proposal.fact in kept
-            else proposal
-            for proposal in self._batch.proposals
-        )
-        return BatchDecider(
-            self._fold,
-            replace(self._batch, proposals=proposals),
-            now=self._now,
-            entry=self._entry,
-            radius=self._radius,
-            gate=self._gate,
+    def _to_end(self) -> int:
+        """Return how many facts the batch is to end without another in their place."""
+        return len(
+            {
+                number
+                for fact in self._facts.values()
+                if fact.ends and fact.admitted == self._entry
+                for number in fact.replaces
+            }
         )
 
-    def _decide(self, proposal: Proposal) -> ProposalDecision:
+    def _decide(self, proposal: Proposal, taking: set[int]) -> list[ProposalDecision]:
         if proposal.op in ("add", "supersede"):
             return self._added(proposal)
-        target = self._current.facts.get(proposal.fact or 0)
-        if target is None or not target.text:
-            return ProposalDecision(proposal, "refused", _no_fact(proposal.fact))
-        if proposal.op == "restate":
-            return self._restated(proposal, target)
-        if proposal.op == "strengthen":
-            return self._strengthened(proposal, target)
-        if proposal.op == "retire":
-            return self._retired(proposal, target)
-        if proposal.op in ("weaken", "reopen"):
-            return self._taken_back(proposal, target)
-        if proposal.op in ("verify", "refute"):
-            return self._judged(proposal, target)
-        if target.status != "pending":
-            return ProposalDecision(proposal, "refused", Reason("fact_not_pending", fact=target.id))
+        if proposal.op == "retire" and proposal.quoted:
+            return [self._end_proposed(proposal)]
+        target = self._facts.get(proposal.fact or 0)
+        if target is None or not target.gloss:
+            return [_refused(proposal, _no_fact(proposal.fact))]
+        if proposal.op == "judge":
+            return self._judged(proposal, target, taking)
+        change = {
+            "strengthen": self._strengthened,
+            "retire": self._retired,
+            "weaken": self._taken_back,
+            "reopen": self._taken_back,
+            "reread": self._reread,
+            "pin": self._pinned,
+            "unpin": self._pinned,
+        }.get(proposal.op)
+        return [change(proposal, target)] if change else self._settled(proposal, target)
+
+    def _settled(self, proposal: Proposal, target: Fact) -> list[ProposalDecision]:
+        """Apply a person's yes or no to a fact that waits for it."""
+        if target.status != "pending" and not (target.quoted and target.status == "active"):
+            return [_refused(proposal, Reason("fact_not_pending", fact=target.id))]
         if proposal.op == "drop":
-            return self._current.record(
-                proposal, replace(target, status="dropped"), Reason("dropped")
-            )
+            return [self._record(proposal, replace(target, status="dropped"), Reason("dropped"))]
         return self._accepted(proposal, target)
 
     # New facts.
 
-    def _added(self, proposal: Proposal) -> ProposalDecision:
-        text = memory_line(proposal.fallback_text or proposal.text)
+    def _added(self, proposal: Proposal) -> list[ProposalDecision]:
+        text = memory_line(proposal.text)
         if (why := self._unfit(proposal, text)) is not None:
-            return ProposalDecision(proposal, "refused", why, signals={"source_quality": 0.0})
-        twin = self._current.find_duplicate(text)
-        if twin is not None and (
-            proposal.merged or self._current.is_rewording(proposal, twin, text)
-        ):
-            twin = twin if fact_comparison_key(twin.text) == fact_comparison_key(text) else None
-        if twin is not None and twin.status == "active":
-            return self._strengthened(proposal, twin)
-        if (gone := self._current.find_ended(text, proposal.evidence)) is not None:
-            return ProposalDecision(proposal, "refused", Reason("fact_ended_since", fact=gone.id))
-        if twin is not None and proposal.review_reason:
-            return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
-        rival = self._current.find_replaced(proposal, text)
-        if (newer := self._current.find_newer(proposal, text, rival)) is not None:
-            return ProposalDecision(proposal, "refused", Reason("fact_newer", fact=newer.id))
-        if self._full(rival):
-            full = Reason("memory_full", limit=MOST_FACTS)
-            return ProposalDecision(proposal, "refused", full, signals={"source_quality": 0.0})
-        signals = self._signals(proposal, rival)
+            return [_refused(proposal, why, source_quality=0.0)]
+        named, missing = self._named(proposal)
+        if proposal.op == "supersede" and (missing is not None or not named):
+            return [_refused(proposal, _no_fact(missing))]
+        known = self._said_before(proposal, named) if self._batch.is_by_model else None
+        if not isinstance(known, ProposalDecision):
+            named = named if known is None else known
+            known = self._known(proposal, text, named)
+        if known is not None:
+            return [self._marked(known, text)]
+        signals = self._signals(proposal, named)
         verdict, reason = self._verdict(proposal, signals)
         shown = {name: getattr(signals, name) for name in WriteSignals.__slots__}
         if verdict not in ("approved", "pending"):
-            return ProposalDecision(proposal, verdict, reason, signals=shown)
-        fact = self._made(proposal, text, verdict, rival)
-        if twin is not None:
-            fact = replace(fact, id=twin.id, evidence=merge_evidence(twin.evidence, fact.evidence))
-        closed = self._current.close(rival) if rival is not None and verdict == "approved" else None
-        return self._current.record(
-            proposal, fact, reason, verdict=verdict, closed=closed, signals=shown
-        )
+            return [ProposalDecision(proposal, verdict, reason, signals=shown)]
+        fact = self._made(proposal, text, verdict, named)
+        if verdict == "pending" or proposal.quoted:
+            return [self._record(proposal, fact, reason, verdict=verdict, signals=shown)]
+        return self._in_place_of(named, proposal, fact, reason, signals=shown)
+
+    def _marked(self, known: ProposalDecision, text: str) -> ProposalDecision:
+        """Mark a known fact as standing, if its very sentence is proposed as that."""
+        fact, proposal = known.fact, known.proposal
+        if fact is None or known.verdict != "known" or fact.status != "active" or fact.standing:
+            return known
+        if not self._stands(proposal) or comparison_key(fact.gloss) != comparison_key(text):
+            return known
+        return self._record(proposal, replace(fact, standing=True), Reason("fact_pinned"))
+
+    def _known(
+        self, proposal: Proposal, text: str, named: Sequence[Fact]
+    ) -> ProposalDecision | None:
+        """Return the decision on what is known, was ended since, is older, or has no room."""
+        twin = self._twin(text)
+        if twin is not None and not (twin in named and text != twin.gloss):
+            if twin.status == "pending":
+                return ProposalDecision(proposal, "known", Reason("pending_already"), twin)
+            return self._strengthened(proposal, twin)
+        if (gone := self._ended_since(text, proposal.evidence)) is not None:
+            return _refused(proposal, Reason("fact_ended_since", fact=gone.id))
+        if newer := [fact for fact in named if self._is_older(proposal, fact)]:
+            return _refused(proposal, Reason("fact_newer", fact=newer[0].id))
+        if not named and self._active_count() >= MOST_FACTS:
+            full = Reason("memory_full", limit=MOST_FACTS)
+            return _refused(proposal, full, source_quality=0.0)
+        return None
 
     def _unfit(self, proposal: Proposal, text: str) -> str | None:
         if not text or is_placeholder(text):
@@ -206,14 +214,112 @@ class BatchDecider:
             return Reason("too_long", limit=MAX_FACT_TEXT)
         if proposal.objection:
             return proposal.objection
-        if self._batch.is_by_model and (what := detect_secret(text)) is not None:
-            return Reason("secret_unasked", kind=what)
+        if self._batch.is_by_model:
+            for words in (text, *(evidence.quote for evidence in proposal.evidence)):
+                if (what := detect_secret(words)) is not None:
+                    return Reason("secret_unasked", kind=what)
         return None
 
-    def _full(self, rival: Fact | None) -> bool:
-        """Say whether the scope has no room for another fact; a replacement needs none."""
-        believed = sum(fact.status == "active" for fact in self._current.facts.values())
-        return rival is None and believed >= MOST_FACTS
+    def _named(self, proposal: Proposal) -> tuple[list[Fact], int | None]:
+        """Return the facts that a proposal names, as they are now, and a number that names none."""
+        named: dict[int, Fact] = {}
+        for number in proposal.facts:
+            fact = self._current(number)
+            if fact is None or fact.status not in _HELD:
+                return [], number
+            named[fact.id] = fact
+        return list(named.values()), None
+
+    def _current(self, number: int) -> Fact | None:
+        """Return a fact, or what has replaced it since the proposer read it."""
+        fact = self._facts.get(number)
+        passed: set[int] = set()
+        while fact is not None and fact.status == "superseded" and fact.id not in passed:
+            passed.add(fact.id)
+            heirs = (
+                other
+                for other in self._facts.values()
+                if other.supersedes is not None
+                and fact.id in (other.supersedes, *other.replaces)
+                and other.status in ("active", "superseded")
+            )
+            fact = next(heirs, fact)
+        return fact if fact is not None and fact.gloss else None
+
+    def _said_before(
+        self, proposal: Proposal, named: list[Fact]
+    ) -> ProposalDecision | list[Fact] | None:
+        """Return what is known from the same words, if they made or ended a fact before.
+
+        Returns:
+            A decision, or the facts whose place the proposal may take: a judge says whether it says more.
+        """
+        spans = {evidence.span for evidence in proposal.evidence}
+        if not spans:
+            return None
+        same = [
+            fact
+            for fact in self._facts.values()
+            if fact.gloss
+            and not fact.ends
+            and fact.admitted != self._entry
+            and spans <= {evidence.span for evidence in fact.evidence}
+        ]
+        if not same:
+            return None
+        held = [fact for fact in same if fact.status in _HELD]
+        heirs = [
+            heir
+            for fact in same
+            if fact.status == "superseded"
+            and (heir := self._current(fact.id)) is not None
+            and heir.status in _HELD
+        ]
+        if not held and not heirs:
+            return _refused(proposal, Reason("fact_ended_since", fact=same[-1].id))
+        if proposal.op == "supersede" and held:
+            found = {fact.id: fact for fact in (*named, *held) if fact.status == "active"}
+            return list(found.values())
+        known = next((fact for fact in held if not fact.awaits_judge), None)
+        if known is None or known.status == "pending":
+            first = next(iter([*held, *heirs]))
+            pending = first.status == "pending"
+            reason = Reason("pending_already") if pending else Reason("fact_known", fact=first.id)
+            return ProposalDecision(proposal, "known", reason, first)
+        return [fact for fact in held if fact.status == "active"]
+
+    def _twin(self, text: str) -> Fact | None:
+        """Return the active or pending fact with the very same sentence; None if there is none."""
+        key = comparison_key(text)
+        return next(
+            (
+                fact
+                for fact in self._facts.values()
+                if fact.status in _HELD and not fact.ends and comparison_key(fact.gloss) == key
+            ),
+            None,
+        )
+
+    def _ended_since(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
+        """Return a fact with the very same sentence that ended after all this evidence."""
+        newest = max((piece.when for piece in evidence), default="")
+        if not newest or self._batch.author not in ("consolidation", "import"):
+            return None
+        key = comparison_key(text)
+        return next(
+            (
+                fact
+                for fact in self._facts.values()
+                if fact.status in ("retired", "superseded")
+                and fact.gloss
+                and newest <= fact.changed
+                and comparison_key(fact.gloss) == key
+            ),
+            None,
+        )
+
+    def _active_count(self) -> int:
+        return sum(fact.status == "active" for fact in self._facts.values())
 
     def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[ProposalVerdict, str]:
         if proposal.review_reason:
@@ -228,15 +334,14 @@ class BatchDecider:
         )
         decision = self._gate.evaluate(request, self._now)
         if decision.target_compartment == "semantic":
-            own = Reason("own_words_kept", why=proposal.unsupported_reason)
-            return "approved", own if proposal.fallback_text else decision.reason
+            return "approved", Reason("quoted") if proposal.quoted else decision.reason
         if decision.target_compartment == "working":
             return "pending", decision.reason
         return "logged" if decision.approved else "refused", decision.reason
 
-    def _signals(self, proposal: Proposal, rival: Fact | None) -> WriteSignals:
+    def _signals(self, proposal: Proposal, named: Sequence[Fact]) -> WriteSignals:
         conflict: ConflictLevel = "none"
-        if rival is not None and not self._current.is_same_speaker(proposal, rival):
+        if not all(self._is_same_speaker(proposal, fact) for fact in named):
             conflict = "high"
         return WriteSignals(
             conflict_level=conflict,
@@ -249,23 +354,18 @@ class BatchDecider:
         return 1.0 if asked else ORIGIN_TRUST[weakest_origin(proposal.evidence)]
 
     def _made(
-        self, proposal: Proposal, text: str, verdict: ProposalVerdict, rival: Fact | None
+        self, proposal: Proposal, text: str, verdict: ProposalVerdict, named: Sequence[Fact]
     ) -> Fact:
-        # A replacement keeps the slot, unless it falls back to the person's own words.
-        inherits = proposal.op == "supersede" and not proposal.fallback_text
-        slot = normalize_slot(proposal.slot) or (
-            rival.slot if rival is not None and inherits else ""
-        )
         asked = self._batch.author == "person"
         first = min(
             (evidence.when for evidence in proposal.evidence if evidence.when),
-            default=format_time(self._now),
+            default=self._stamp,
         )
+        subject = " ".join(proposal.subject.split())[:LONGEST_SUBJECT]
         return Fact(
-            id=self._current.take_number(),
-            text=text,
-            subject=_subject(proposal.subject, text),
-            slot=slot,
+            id=self._take_number(),
+            gloss=text,
+            subject=subject or next((fact.subject for fact in named if fact.subject), ""),
             evidence=merge_evidence((), proposal.evidence),
             origin="person"
             if asked and not proposal.evidence
@@ -273,215 +373,319 @@ class BatchDecider:
             confidence=write_confidence(self._batch.author, self._quality(proposal)),
             valid_from=first,
             status="active" if verdict == "approved" else "pending",
-            supersedes=rival.id if rival is not None else None,
             admitted=self._entry,
-            unverified=proposal.unverified,
-            judged=self._entry if proposal.judgement is not None else 0,
+            quoted=proposal.quoted,
+            replaces=tuple(fact.id for fact in named),
+            standing=self._stands(proposal),
         )
 
-    def _others(self, decision: ProposalDecision) -> list[ProposalDecision]:
-        """End further facts that a new one contradicts; reopen those that a refuted one ended."""
-        fact, proposal = decision.fact, decision.proposal
-        if proposal.op == "refute" and decision.verdict == "approved" and fact is not None:
-            return self._reopened(decision.ended or fact)
-        if (
-            decision.verdict != "approved"
-            or fact is None
-            or proposal.op not in ("add", "supersede")
-        ):
-            return []
-        found = []
-        for other in list(self._current.facts.values()):
-            rivals = other.status == "active" and other.id != fact.id and other.text
+    def _stands(self, proposal: Proposal) -> bool:
+        """Say whether a proposed fact is to be in every prompt; a model may not fill it with them."""
+        held = sum(fact.standing and fact.status == "active" for fact in self._facts.values())
+        return proposal.standing and (not self._batch.is_by_model or held < MOST_STANDING)
+
+    def _take_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    # Replacing and ending.
+
+    def _in_place_of(
+        self,
+        named: Iterable[Fact],
+        proposal: Proposal,
+        fact: Fact,
+        reason: str,
+        *,
+        signals: dict[str, object] | None = None,
+        was: Fact | None = None,
+        inherits: bool = False,
+    ) -> list[ProposalDecision]:
+        """Put a fact in the place of others, all of which end."""
+        status: FactStatus = "retired" if fact.ends else "superseded"
+        others = [other for other in named if other.status == "active" and other.id != fact.id]
+        if inherits and not fact.ends:
+            inherited = [evidence for other in others for evidence in other.evidence]
+            fact = replace(fact, evidence=merge_evidence(inherited, fact.evidence))
+            fact = replace(fact, origin=weakest_origin(fact.evidence))
+        closed = [self._close(other, status) for other in others]
+        numbers = tuple(other.id for other in others)
+        fact = replace(
+            fact,
+            replaces=numbers,
+            supersedes=numbers[0] if numbers and not fact.ends else None,
+            standing=fact.standing or any(other.standing for other in others),
+        )
+        first = closed[0] if closed else None
+        decided = [self._record(proposal, fact, reason, closed=first, signals=signals, was=was)]
+        instead = Reason("ended") if fact.ends else Reason("fact_newer", fact=fact.id)
+        return decided + [
+            ProposalDecision(
+                Proposal("retire", fact=other.id), "approved", instead, after, previous=other
+            )
+            for other, after in zip(others[1:], closed[1:], strict=True)
+        ]
+
+    def _end_proposed(self, proposal: Proposal) -> ProposalDecision:
+        """Note that a model wants facts to end; they do when a judge or a person says so."""
+        if proposal.objection:
+            return _refused(proposal, proposal.objection)
+        named, missing = self._named(proposal)
+        if missing is not None or not named:
+            over = self._facts.get(missing or 0)
+            if over is not None and over.gloss:
+                return ProposalDecision(proposal, "known", Reason("fact_ended", fact=over.id), over)
+            return _refused(proposal, _no_fact(missing))
+        if not all(self._is_same_speaker(proposal, fact) for fact in named):
+            return _refused(proposal, Reason("said_by_another"))
+        if newer := [fact for fact in named if self._is_older(proposal, fact)]:
+            return _refused(proposal, Reason("fact_newer", fact=newer[0].id))
+        numbers = tuple(fact.id for fact in named)
+        for other in self._facts.values():
+            if other.ends and other.replaces == numbers and other.status == "active":
+                return ProposalDecision(proposal, "known", Reason("end_proposed"), other)
+        words = " ".join(evidence.quote for evidence in proposal.evidence)
+        fact = replace(self._made(proposal, memory_line(words), "approved", named), ends=True)
+        return self._record(proposal, fact, Reason("end_proposed"))
+
+    def _close(self, fact: Fact, status: FactStatus) -> Fact:
+        closed = replace(
+            fact, status=status, valid_to=self._stamp, batch=self._entry, changed=self._stamp
+        )
+        self._facts[fact.id] = closed
+        return closed
+
+    def _record(
+        self,
+        proposal: Proposal,
+        fact: Fact,
+        reason: str,
+        *,
+        verdict: ProposalVerdict = "approved",
+        closed: Fact | None = None,
+        signals: dict[str, object] | None = None,
+        was: Fact | None = None,
+    ) -> ProposalDecision:
+        was = was or self._facts.get(fact.id)
+        fact = replace(fact, batch=self._entry, changed=self._stamp)
+        self._facts[fact.id] = fact
+        told = dict(signals or {})
+        if proposal.judgement is not None:
+            told["judge"] = proposal.judgement.description
+        return ProposalDecision(proposal, verdict, reason, fact, closed, told, was)
+
+    # The judge's and a person's word.
+
+    def _taking_effect(self, judged: Sequence[Proposal]) -> set[int]:
+        """Return the judged facts whose whole change takes effect.
+
+        Facts of one batch that name the same fact are one change: each must hold.
+        """
+        rulings = {one.fact: one.judgement for one in judged if one.judgement is not None}
+        groups: list[tuple[set[int], set[int]]] = []
+        for fact in self._facts.values():
+            if not fact.proposes_change or not (fact.awaits_judge or fact.judged):
+                continue
+            members, numbers = {fact.id}, set(fact.replaces)
+            for group in [
+                group
+                for group in groups
+                if group[1] & numbers and self._facts[min(group[0])].admitted == fact.admitted
+            ]:
+                groups.remove(group)
+                members |= group[0]
+                numbers |= group[1]
+            groups.append((members, numbers))
+        found: set[int] = set()
+        for members, numbers in groups:
+            told = [rulings.get(member) for member in members]
+            ends = {number for one in told if one is not None for number in one.ends}
+            active = (
+                {n for n in numbers if self._facts[n].status == "active"}
+                if all(n in self._facts for n in numbers)
+                else set()
+            )
             if (
-                rivals
-                and self._current.ends_fact(fact.text, fact.slot, fact.evidence, other)
-                and self._current.is_same_speaker(proposal, other)
+                active
+                and active <= ends
+                and all(one is not None and one.is_supported for one in told)
             ):
-                closed = self._current.close(other)
-                self._ended += 1
-                ending = Proposal("retire", fact=other.id)
-                found.append(
-                    ProposalDecision(ending, "approved", Reason("fact_newer", fact=fact.id), closed)
-                )
+                found |= members
         return found
+
+    def _judged(self, proposal: Proposal, target: Fact, taking: set[int]) -> list[ProposalDecision]:
+        """Apply a judge's verdict to a fact."""
+        judgement = proposal.judgement
+        if not target.awaits_judge or judgement is None:
+            reason = Reason("fact_not_judged", fact=target.id)
+            return [ProposalDecision(proposal, "known", reason, target)]
+        why = judgement.description
+        fact = replace(target, judged=self._entry)
+        # Its words stand as a quotation, unless they say nothing, or another fact has them.
+        rejected = not judgement.is_supported or (target.ends and target.id not in taking)
+        if rejected:
+            if judgement.ruling == "not_stated" or self._has_words_of(target):
+                return [self._record(proposal, self._close(fact, "retired"), why, was=target)]
+            return [self._record(proposal, replace(fact, replaces=(), ends=False), why)]
+        fact = replace(fact, quoted=False)
+        if target.ends:
+            fact = replace(fact, status="dropped", valid_to=self._stamp)
+        named = [self._facts[n] for n in target.replaces] if target.id in taking else []
+        named += [
+            other
+            for number in judgement.ends
+            if number not in target.replaces
+            and not target.ends
+            and (other := self._facts.get(number)) is not None
+            and number != target.id
+            and self._is_same_speaker(replace(proposal, evidence=target.evidence), other)
+            and not self._is_older(replace(proposal, evidence=target.evidence), other)
+        ]
+        return self._in_place_of(named, proposal, fact, why, was=target, inherits=True)
+
+    def _has_words_of(self, fact: Fact) -> bool:
+        """Say whether other active facts have all words that a fact rests on."""
+        known = {
+            evidence.span
+            for other in self._facts.values()
+            if other.status == "active" and other.id != fact.id
+            for evidence in other.evidence
+        }
+        return all(evidence.span in known for evidence in fact.evidence)
+
+    def _accepted(self, proposal: Proposal, target: Fact) -> list[ProposalDecision]:
+        fact = replace(
+            target, status="active", confidence=_ACCEPTED, admitted=self._entry, quoted=False
+        )
+        if target.status == "active":
+            fact = replace(fact, admitted=target.admitted)
+        if target.ends:
+            fact = replace(fact, status="dropped", valid_to=self._stamp)
+        named = [one for n in target.replaces if (one := self._facts.get(n)) is not None]
+        return self._in_place_of(
+            named, proposal, fact, Reason("accepted"), was=target, inherits=True
+        )
 
     # Existing facts.
 
     def _strengthened(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if proposal.objection:
             return ProposalDecision(proposal, "refused", proposal.objection, target)
-        self._said_again.add(target.id)
-        known = {(evidence.tape, evidence.entry) for evidence in target.evidence}
-        own = [evidence for evidence in proposal.evidence if evidence.is_own_words]
-        fresh = [evidence for evidence in own if (evidence.tape, evidence.entry) not in known]
-        if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
+        asked = self._batch.author == "person"
+        known = {evidence.place for evidence in target.evidence}
+        fresh = [
+            evidence
+            for evidence in proposal.evidence
+            if evidence.is_own_words and evidence.place not in known
+        ]
+        # What a model says was said again, no judge has read.
+        idle = not fresh or proposal.review_reason or proposal.quoted
+        if target.status != "active" or idle:
             return ProposalDecision(proposal, "known", Reason("fact_known", fact=target.id), target)
         surer = max(target.confidence, min(ASKED_CONFIDENCE, target.confidence + _STRENGTHENED))
-        if self._batch.author == "person":
-            surer = ASKED_CONFIDENCE
-        rests_on = merge_evidence(target.evidence, fresh)
-        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
-        return self._current.record(proposal, fact, Reason("fact_repeated", fact=target.id))
+        fact = replace(
+            target,
+            evidence=merge_evidence(target.evidence, fresh),
+            confidence=ASKED_CONFIDENCE if asked else surer,
+            quoted=target.quoted and not asked,
+        )
+        return self._record(proposal, fact, Reason("fact_repeated", fact=target.id))
+
+    def _pinned(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        pins = proposal.op == "pin"
+        if target.status != "active":
+            return _refused(proposal, Reason("fact_ended", fact=target.id))
+        reason = Reason("fact_pinned" if pins else "fact_unpinned")
+        if target.standing == pins:
+            return ProposalDecision(proposal, "known", reason, target)
+        return self._record(proposal, replace(target, standing=pins), reason)
 
     def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        if target.status not in ("active", "pending"):
+        if target.status not in _HELD:
             return ProposalDecision(proposal, "known", Reason("fact_ended", fact=target.id), target)
-        if target.id in self._said_again:
-            # A model that rewords a text drops a line and adds it again with other words.
-            return ProposalDecision(proposal, "known", Reason("fact_holds", fact=target.id), target)
         if proposal.obstacle:
             return ProposalDecision(proposal, "refused", proposal.obstacle, target)
-        if self._batch.is_by_model and not self._current.is_same_speaker(proposal, target):
-            return ProposalDecision(proposal, "refused", Reason("said_by_another"), target)
-        if self._current.is_older(proposal, target):
-            return ProposalDecision(
-                proposal, "refused", Reason("fact_newer", fact=target.id), target
-            )
-        self._ended += not proposal.merged
-        # Facts that others now express have not ended; they are superseded.
-        closed = self._current.close(target, status="superseded" if proposal.merged else "retired")
-        return self._current.record(proposal, closed, Reason("ended"), was=target)
+        closed = self._close(target, "retired")
+        return self._record(proposal, closed, Reason("ended"), was=target)
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Restore a fact to its state before the operation that is undone."""
         before = proposal.before
-        gone = {(evidence.tape, evidence.entry) for evidence in proposal.evidence}
+        gone = {evidence.place for evidence in proposal.evidence}
         left = tuple(
             evidence
             for evidence in target.evidence
-            if (evidence.tape, evidence.entry) not in gone
-            and (before is None or (evidence.tape, evidence.entry) in before.evidence)
+            if evidence.place not in gone and (before is None or evidence.place in before.evidence)
         )
-        confidence = target.confidence if before is None else before.confidence
-        fact = replace(target, evidence=left, confidence=confidence)
+        fact = replace(target, evidence=left)
+        if before is not None:
+            fact = replace(
+                fact,
+                confidence=before.confidence,
+                quoted=before.quoted,
+                supersedes=before.supersedes,
+                standing=before.standing,
+                # What was undone is not proposed again.
+                replaces=fact.replaces if before.status == "pending" or before.supersedes else (),
+                ends=fact.ends and before.status == "pending",
+            )
         if proposal.op == "weaken":
-            return self._current.record(proposal, fact, Reason("taken_back"))
+            return self._record(proposal, fact, Reason("taken_back"))
         status: FactStatus = "pending" if target.status == "dropped" else "active"
         fact = replace(fact, status=before.status if before else status, valid_to=None)
-        return self._current.record(proposal, fact, Reason("restored"))
+        return self._record(proposal, fact, Reason("restored"))
 
-    def _judged(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        """Apply a judge's verdict to a fact."""
-        if target.status != "active" or not target.unverified:
-            return ProposalDecision(
-                proposal, "known", Reason("fact_not_judged", fact=target.id), target
-            )
-        why = proposal.judgement.description if proposal.judgement is not None else proposal.op
-        known = replace(target, unverified=False, judged=self._entry)
-        if proposal.op == "verify":
-            return self._current.record(proposal, known, why)
-        closed = self._current.close(known, status="retired")
-        again = {
-            (evidence.tape, evidence.entry)
-            for other in self._current.replaced_by(target)
-            for evidence in other.evidence
-        }
-        if (
-            not proposal.text
-            or {(evidence.tape, evidence.entry) for evidence in proposal.evidence} <= again
-            or self._current.find_duplicate(proposal.text) is not None
-        ):
-            return self._current.record(proposal, closed, why, was=target)
-        fact = self._made(proposal, proposal.text, "approved", target)
-        return self._current.record(proposal, fact, why, closed=closed)
-
-    def _reopened(self, refuted: Fact) -> list[ProposalDecision]:
-        """Reopen the facts that a refuted fact had ended."""
-        return [
-            self._taken_back(Proposal("reopen", fact=fact.id), fact)
-            for fact in self._current.replaced_by(refuted)
-        ]
-
-    def _restated(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        text = memory_line(proposal.text)
-        if not text or not self._says_no_more(text, target):
-            return ProposalDecision(
-                proposal, "refused", Reason("fact_says_less", fact=target.id), target
-            )
-        if (twin := self._current.find_duplicate(text)) is not None and twin.id != target.id:
-            return ProposalDecision(proposal, "known", Reason("fact_known", fact=twin.id), twin)
-        if target.status == "active" or target.batch != self._entry:
-            return ProposalDecision(
-                proposal, "refused", Reason("fact_not_ended_here", fact=target.id), target
+    def _reread(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        """Put a fact whose evidence was edited before the judge again."""
+        if not proposal.evidence:
+            return self._record(
+                proposal, self._close(target, "retired"), Reason("evidence_edited"), was=target
             )
         fact = replace(
             target,
-            id=self._current.take_number(),
-            text=text,
-            slot="",
-            status="active",
-            valid_to=None,
-            supersedes=target.id,
-            admitted=self._entry,
+            evidence=proposal.evidence,
+            origin=weakest_origin(proposal.evidence),
+            quoted=True,
+            judged=0,
         )
-        return self._current.record(proposal, fact, Reason("fact_remains", fact=target.id))
+        return self._record(proposal, fact, Reason("evidence_edited"))
 
-    def _says_no_more(self, text: str, fact: Fact) -> bool:
-        """Say whether a text uses only words of a fact and negates the same things."""
-        denials = [[clause.negated for clause in parse_clauses(said)] for said in (text, fact.text)]
-        return set(stemmed_words(text)) <= set(stemmed_words(fact.text)) and any(denials[0]) == any(
-            denials[1]
-        )
+    # Provenance.
 
-    def _accepted(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        fact = replace(
-            target,
-            status="active",
-            confidence=_ACCEPTED,
-            admitted=self._entry,
-            unverified=False,
-        )
-        named = self._current.facts.get(fact.supersedes or 0)
-        stands = named is not None and named.status == "active"
-        rival = (
-            named if stands else self._current.find_conflict(fact.text, fact.slot, fact.evidence)
-        )
-        closed = self._current.close(rival) if rival is not None else None
-        if rival is not None:
-            fact = replace(fact, supersedes=rival.id)
-        return self._current.record(proposal, fact, Reason("accepted"), closed=closed)
+    def _is_same_speaker(self, proposal: Proposal, rival: Fact) -> bool:
+        """Say whether one person made both statements, so that the newer one is no conflict."""
+        if self._batch.author in ("person", "import"):
+            return True
+        own = all(evidence.is_own_words for evidence in proposal.evidence)
+        if own and _speakers(proposal.evidence) == _speakers(rival.evidence) == set():
+            # The user may have a different id on each platform.
+            return True
+        mine = {evidence.sender for evidence in proposal.evidence}
+        theirs = {evidence.sender for evidence in rival.evidence}
+        return own and (not theirs or theirs == {""} or mine <= theirs)
+
+    def _is_older(self, proposal: Proposal, rival: Fact) -> bool:
+        """Say whether a proposal's evidence is older than that of the fact it would replace."""
+        mine, theirs = _newest(proposal.evidence), _newest(rival.evidence)
+        if mine is None or theirs is None or not mine.when or self._batch.author == "person":
+            return False
+        if mine.when == theirs.when:
+            return mine.tape == theirs.tape and mine.entry < theirs.entry
+        return mine.when < theirs.when
+
+
+def _newest(evidence: tuple[Evidence, ...]) -> Evidence | None:
+    return max(evidence, key=lambda piece: (piece.when, piece.entry), default=None)
+
+
+def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
+    """Return the sender ids of evidence from others; empty if all is the user about themselves."""
+    return {piece.sender for piece in evidence if piece.origin != "person"}
+
+
+def _refused(proposal: Proposal, reason: str, **signals: object) -> ProposalDecision:
+    return ProposalDecision(proposal, "refused", reason, signals=signals)
 
 
 def _no_fact(number: int | None) -> Reason:
     return Reason("fact_unnamed") if number is None else Reason("fact_missing", fact=number)
-
-
-def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
-    judgement = decided.proposal.judgement
-    if judgement is None:
-        return decided
-    return replace(decided, signals={**decided.signals, "judge": judgement.description})
-
-
-def _ended_without_replacement(decided: Sequence[ProposalDecision]) -> set[int]:
-    """Return the facts that were ended although their replacement in the batch is not believed.
-
-    A model changes a fact by ending it and adding another. Both steps apply, or none.
-    """
-    lacking = [
-        decision.proposal
-        for decision in decided
-        if decision.proposal.op in ("add", "supersede") and not decision.is_believed
-    ]
-    return {
-        decision.previous.id
-        for decision in decided
-        if decision.proposal.op == "retire"
-        and decision.verdict == "approved"
-        and decision.previous is not None
-        if any(_same_matter(new, decision.proposal, decision.previous) for new in lacking)
-    }
-
-
-def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
-    """Say whether a new fact and the end of another share evidence or words."""
-    said = {(evidence.tape, evidence.entry) for evidence in ending.evidence}
-    same = any((evidence.tape, evidence.entry) in said for evidence in new.evidence)
-    return same or word_overlap(new.text, fact.text) > 0
-
-
-def _subject(given: str, text: str) -> str:
-    """Return a fact's subject: the one given, else the topic of its text; empty if unknown."""
-    subject = " ".join(given.split())[:LONGEST_SUBJECT] or topic_of(parse_fact(text))
-    return "" if subject.casefold() == "other" else subject

@@ -1,10 +1,11 @@
 """Compute changes to beliefs, and their confidence over time. Pure.
 
-Rule 1: time lowers a rank, but ends no belief.
+Rule 1: time lowers a confidence, but ends no belief.
 Rule 2: only new evidence or a person makes a belief more certain; reading or recall does not.
 Rule 3: evidence that becomes invalid costs a belief confidence. If too little is left, the belief
     is stale: shown as such, and kept out of the prompt, until a person confirms it.
 Rule 4: a belief that ended stays on record, with its reason.
+Rule 5: what a model concludes is stale until a judge or a person says that the words say it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.core.clock import format_time
 from bot.core.reasons import Reason, join_reasons, split_reasons
-from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
 from bot.memory.gate.write_gate import ASKED_CONFIDENCE
 from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
 from bot.memory.records.episodes import episode_id, parse_episode_id
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.proposals import Judgement
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry
 
 FACT_DECAY = 0.005
-"""Share of its rank that a fact loses per day without confirmation."""
+"""Share of its confidence that a fact, read as a belief, loses per day without confirmation."""
 
 MOST_EVIDENCE = 24
 """Pieces of evidence that a belief keeps: the first one and the newest ones."""
@@ -34,9 +34,10 @@ MOST_EVIDENCE = 24
 STEP, SUREST, LESS, LEAST = 0.05, 0.95, 0.2, 0.05
 """Confidence: gain by new evidence, upper limit, loss by doubt, lower limit."""
 
-MIN_RANK_CHANGE = 0.01
-"""Smallest change of a rank that is recorded."""
+MIN_CHANGE = 0.01
+"""Smallest loss of confidence that is recorded."""
 
+UNJUDGED_REASON = Reason("belief_unjudged")
 INVALID_REASON = Reason("belief_invalid")
 CONFIRMED_REASON = Reason("belief_confirmed")
 
@@ -110,56 +111,22 @@ def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
     )
 
 
-# Ranks of facts.
-
-
-def current_ranks(fold: FactFold) -> dict[int, float]:
-    """Return the recorded ranks of active facts that did not change since."""
-    compartments = fold.compartments
-    stamp = format_time(compartments.decayed_at) if compartments.decayed_at is not None else ""
-    return {
-        number: rank
-        for number, rank in compartments.ranks.items()
-        if (fact := fold.get(number)) is not None
-        and fact.status == "active"
-        and fact.changed <= stamp
-    }
-
-
-def decayed_confidences(
-    fold: FactFold, now: datetime, *, asked: bool = False
-) -> tuple[dict[int, float], int]:
-    """Return the current ranks, and how many facts and beliefs moved.
+def count_decayed(fold: FactFold, now: datetime, *, asked: bool = False) -> int:
+    """Return how many beliefs lost at least 0.01 of their confidence since the last decay.
 
     Args:
         fold: The scope's state.
         now: The current time.
-        asked: Also compute if the last decay was less than a day ago.
-
-    Returns:
-        The ranks by fact number, and how many facts and beliefs moved by at least 0.01.
+        asked: Also count if the last decay was less than a day ago.
     """
-    ranks = current_ranks(fold)
     last = fold.compartments.decayed_at
     if last is not None and not asked and now - last < _DAY:
-        return ranks, 0
-    moved = 0
-    for fact in fold.active():
-        left = round(belief_from_fact(fact).confidence_at(now), 4)
-        if abs(left - ranks.get(fact.id, fact.confidence)) >= MIN_RANK_CHANGE:
-            ranks[fact.id] = left
-            moved += 1
-    return ranks, moved + _sunk(fold, now)
-
-
-def _sunk(fold: FactFold, now: datetime) -> int:
-    """Return how many beliefs lost confidence since the last decay."""
-    last = fold.compartments.decayed_at
+        return 0
     beliefs = [belief for belief in fold.compartments.patterns.values() if is_current(belief)]
     return sum(
         belief.confidence_at(max(last, belief.last_validated) if last else belief.last_validated)
         - belief.confidence_at(now)
-        >= MIN_RANK_CHANGE
+        >= MIN_CHANGE
         for belief in beliefs
     )
 
@@ -187,12 +154,32 @@ def revalidate_belief(
     pattern: SynthesizedPattern, now: datetime, *, still_valid: bool
 ) -> SynthesizedPattern:
     """Return a belief as a person judged it; earlier faults do not count against it again."""
+    before = join_reasons([why for why in split_reasons(pattern.reason) if why != UNJUDGED_REASON])
     return replace(
         pattern,
         last_validated=now,
         status="active" if still_valid else "retired",
-        reason=_with(pattern.reason, CONFIRMED_REASON if still_valid else INVALID_REASON),
+        reason=_with(before, CONFIRMED_REASON if still_valid else INVALID_REASON),
     )
+
+
+def is_unjudged(pattern: SynthesizedPattern) -> bool:
+    """Say whether neither a judge nor a person has said yes to a belief."""
+    return pattern.status == "stale" and UNJUDGED_REASON in split_reasons(pattern.reason)
+
+
+def awaits_judge(pattern: SynthesizedPattern) -> bool:
+    """Say whether a judge is still to rule on a belief."""
+    return pattern.status == "stale" and split_reasons(pattern.reason)[-1:] == [UNJUDGED_REASON]
+
+
+def judge_belief(
+    pattern: SynthesizedPattern, judgement: Judgement, now: datetime
+) -> SynthesizedPattern:
+    """Return a belief as a judge ruled on it: believed, or kept out of prompts with the reason."""
+    if judgement.is_supported:
+        return replace(pattern, last_validated=now, status="active", reason="")
+    return replace(pattern, reason=_with(pattern.reason, judgement.description))
 
 
 def mark_stale(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
@@ -265,24 +252,14 @@ def belief_faults(
 def find_same_belief(
     pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
 ) -> SynthesizedPattern | None:
-    """Return a belief of the same type that says the same, preferring one that is not retired."""
+    """Return a belief of the same type with the very same text, preferring one that is not retired."""
     twins = [
         belief
         for belief in patterns
-        if belief.pattern_type == pattern.pattern_type and is_same_fact(pattern.text, belief.text)
+        if belief.pattern_type == pattern.pattern_type
+        and comparison_key(pattern.text) == comparison_key(belief.text)
     ]
     return min(twins, key=lambda belief: belief.status == "retired", default=None)
-
-
-def mark_contradicted_beliefs_stale(
-    pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
-) -> list[SynthesizedPattern]:
-    """Return the active beliefs that a new one contradicts, marked as stale."""
-    return [
-        mark_stale(belief, Reason("belief_contradicts", evidence=pattern.id))
-        for belief in patterns
-        if belief.status == "active" and is_contradiction(pattern.text, belief.text)
-    ]
 
 
 def belief_number(pattern: SynthesizedPattern) -> int:

@@ -3,6 +3,7 @@
 Rule 1: only an instruction at the start of the message counts ("remember that ..."), not a question
     ("do you remember that ...?"), and not quoted text.
 Rule 2: the person's own words are kept, not a paraphrase.
+Rule 3: orders to the assistant, by somebody who may give none, wait for a person.
 """
 
 from __future__ import annotations
@@ -10,8 +11,14 @@ from __future__ import annotations
 import re
 
 from bot.core.patterns import LazyPattern
+from bot.core.reasons import Reason
+from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.gate.memory_validation import memory_line
-from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.gate.write_support import may_instruct
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import MAX_FACT_TEXT, speaker_name
+from bot.memory.records.proposals import Proposal
+from bot.tape.entries import TapeEntry
 
 _ASKS = (
     # English
@@ -43,6 +50,28 @@ def find_explicit_memory(text: str) -> str | None:
     if found is None or len(text) > _LONGEST_ASKED or _ASKS_SOMETHING.search(text):
         return None
     return to_memory_line(found["what"])
+
+
+def propose_remembered_line(
+    tape: str, entry: TapeEntry, line: str, quote: str | None = None
+) -> Proposal:
+    """Return the proposal for a line that a person orders to remember.
+
+    Args:
+        tape: Name of the tape that holds the request.
+        entry: The message or command.
+        line: The text to remember.
+        quote: The words of the entry to cite; by default all.
+    """
+    evidence = cite(tape, entry, quote)
+    named = evidence.origin != "member" or line.startswith(evidence.who)
+    ordered = not may_instruct(entry) and contains_instructions(line)
+    return Proposal(
+        "add",
+        line if named else f"{speaker_name(evidence.who)}: {line}",
+        evidence=(evidence,),
+        review_reason=Reason("order") if ordered else "",
+    )
 
 
 def to_memory_line(text: str) -> str | None:

@@ -50,8 +50,8 @@ class Compartments:
         references: The current version of each shared value, by key.
         versions: By key, the id of the entry that records each version.
         patterns: Patterns by id, including retired ones.
-        ranks: Confidence of facts after the last decay, by number.
         decayed_at: Time of the last decay.
+        uses: When facts that had no room in the prompt were last looked up, ISO 8601 in UTC, by number.
         next_problem: Number of the next problem.
         next_pattern: Number of the next pattern.
     """
@@ -64,15 +64,15 @@ class Compartments:
     references: dict[str, SharedReference] = field(default_factory=dict)
     versions: dict[str, dict[int, int]] = field(default_factory=dict)
     patterns: dict[str, SynthesizedPattern] = field(default_factory=dict)
-    ranks: dict[int, float] = field(default_factory=dict)
     decayed_at: datetime | None = None
+    uses: dict[int, str] = field(default_factory=dict)
     next_problem: int = 1
     next_pattern: int = 1
 
     def __len__(self) -> int:
         """Return the number of records, as a measure of a snapshot's size."""
         kept = (self.problems, self.working_sets, self.versions, self.patterns)
-        return sum(len(one) for one in kept) + len(self.ranks) // 16
+        return sum(len(one) for one in kept) + len(self.uses) // 16
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply a ``memory.bus`` entry."""
@@ -80,8 +80,8 @@ class Compartments:
         self._take(data, entry.id, moment)
         for gone in _texts(data.get("expired")):
             self.working_sets.pop(gone, None)
-        if isinstance(ranks := data.get("ranks"), dict):
-            self.ranks, self.decayed_at = _numbered(ranks), moment
+        if data.get("decayed") is True:
+            self.decayed_at = moment
         if isinstance(wanted := data.get("wanted"), str):
             self.requested_problem = wanted if self._is_known(wanted) else ""
         if self._is_known(active := data.get("active")):
@@ -128,7 +128,7 @@ class Compartments:
                 key: list(map(list, found.items())) for key, found in self.versions.items()
             },
             "patterns": [belief.as_json() for belief in self.patterns.values()],
-            "ranks": {str(number): value for number, value in self.ranks.items()},
+            "uses": {str(number): stamp for number, stamp in self.uses.items()},
             "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
             "used": self.last_used.isoformat() if self.last_used else "",
             "active": self.active_problem if self.active_problem != GENERAL_PROBLEM else "",
@@ -147,7 +147,6 @@ class Compartments:
         made._take(state)
         if isinstance(versions := state.get("versions"), dict):
             made.versions = {key: _versions(pairs) for key, pairs in versions.items()}
-        made.ranks = _numbered(state.get("ranks"))
         made.decayed_at, made.last_used = (
             parse_utc_time(state.get("decayed")),
             parse_utc_time(state.get("used")),
@@ -166,6 +165,10 @@ class Compartments:
 
     def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
         """Store the records in a change or snapshot."""
+        uses = data.get("uses")
+        for key, stamp in uses.items() if isinstance(uses, dict) else ():
+            if _digits(key) and parse_utc_time(stamp) is not None:
+                self.uses[_digits(key)] = stamp
         for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
             self.problems[problem.problem_id] = problem
             self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
@@ -196,15 +199,6 @@ def _texts(value: object) -> list[str]:
 
 def _integer(value: object) -> int:
     return value if type(value) is int and value < 10**_MOST_DIGITS else 0
-
-
-def _numbered(ranks: object) -> dict[int, float]:
-    """Return ranks by fact number, without malformed items."""
-    return {
-        _digits(key): float(value)
-        for key, value in (ranks.items() if isinstance(ranks, dict) else ())
-        if _digits(key) and isinstance(value, (int, float)) and 0 <= value <= 1
-    }
 
 
 def _versions(pairs: object) -> dict[int, int]:

@@ -51,7 +51,8 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
         when=format_time(moment) if moment is not None else "",
         origin=origin,
         sender=sender_id(entry),
-        inbound=str(entry.meta.get("inbound") or ""),
+        # An edit has its message's place on the platform.
+        inbound=str(entry.meta.get("edits") or entry.meta.get("inbound") or ""),
     )
 
 

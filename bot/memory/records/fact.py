@@ -3,12 +3,15 @@
 Rule 1: a fact is never changed; an operation makes a new version with the same number.
 Rule 2: numbers belong to a scope, grow by one, and are never reused.
 Rule 3: a fact's origin is that of its weakest evidence.
+Rule 4: until a judge or a person has said that a model's sentence holds, the fact is what was said:
+    ``Fact.text`` is a dated quotation, wherever it is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, get_args
 
 EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted", "client"]
@@ -36,7 +39,9 @@ ORIGIN_TRUST: dict[str, float] = {
 
 MAX_FACT_TEXT = 2_000
 LONGEST_SUBJECT = 40
-LONGEST_QUOTE = 300
+LONGEST_QUOTE = 600
+LONGEST_CONTEXT = 200
+_LONGEST_NAME = 24
 MOST_EVIDENCE = 12
 """Pieces of evidence that a fact keeps: the oldest one and the newest ones."""
 
@@ -48,12 +53,15 @@ class Evidence:
     Attributes:
         tape: Name of the tape that holds them.
         entry: Id of the entry on that tape.
-        quote: The words, shortened to ``LONGEST_QUOTE`` characters.
+        quote: The words, exactly as they stand there; shortened to ``LONGEST_QUOTE`` characters if a
+            whole message is cited.
         who: Display name of the author; in groups with the platform's user id.
         when: Time of the words, ISO 8601 in UTC; empty if unknown.
         origin: Kind of author.
         sender: The author's user id on the platform; empty if there is none.
         inbound: The platform's message id, for a link to the message.
+        context: What a short quote answers, which is not the person's; empty if it needs none.
+        context_entry: Id of the entry with the context; 0 if there is none.
     """
 
     tape: str
@@ -64,6 +72,18 @@ class Evidence:
     origin: EvidenceOrigin = "person"
     sender: str = ""
     inbound: str = ""
+    context: str = ""
+    context_entry: int = 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Tape and entry id."""
+        return self.tape, self.entry
+
+    @property
+    def span(self) -> tuple[str, int, str]:
+        """Tape, entry id and words, which identify what was said."""
+        return self.tape, self.entry, self.quote
 
     @property
     def is_own_words(self) -> bool:
@@ -77,7 +97,8 @@ class Fact:
 
     Attributes:
         id: Number of the fact in its scope.
-        text: The statement, in one line.
+        gloss: A model's sentence for what was said, or the words themselves; not to be shown as it
+            is: see ``text``.
         subject: What the fact is about, in a word or two; empty if unknown.
         evidence: What the fact rests on, oldest first.
         origin: Origin of the weakest evidence.
@@ -85,18 +106,19 @@ class Fact:
         valid_from: Start of validity, ISO 8601 in UTC.
         valid_to: End of validity; None while the fact holds.
         status: ``active`` facts are believed; ``pending`` ones wait for a person.
-        supersedes: Number of the fact that it replaced.
+        supersedes: Number of the fact that it replaced; of several, the first.
         batch: Id of the entry that last changed the fact.
         admitted: Id of the entry that admitted the fact.
         changed: Time of the last change, ISO 8601 in UTC.
-        unverified: No judge has checked yet whether the evidence supports the text.
+        quoted: Neither a judge nor a person has said that the gloss holds.
         judged: Id of the entry that holds the judge's verdict; 0 if there is none.
-        slot: The attribute whose one current value the fact gives, such as ``aspirin: dose``;
-            see ``fact_slot.py``.
+        replaces: Numbers of the facts that it is to replace, or replaced.
+        ends: It says only that the facts in ``replaces`` are over.
+        standing: A rule of life or health, or a wish how to be answered: it is in every prompt.
     """
 
     id: int
-    text: str
+    gloss: str
     subject: str = ""
     evidence: tuple[Evidence, ...] = ()
     origin: EvidenceOrigin = "person"
@@ -108,9 +130,20 @@ class Fact:
     batch: int = 0
     admitted: int = 0
     changed: str = ""
-    unverified: bool = False
+    quoted: bool = False
     judged: int = 0
-    slot: str = ""
+    replaces: tuple[int, ...] = ()
+    ends: bool = False
+    standing: bool = False
+
+    @property
+    def text(self) -> str:
+        """The fact in English: the gloss, or the quotation; empty if its words were erased."""
+        return self.told()
+
+    def told(self, timezone: tzinfo | None = None) -> str:
+        """Return the fact in English, with days in a time zone (UTC by default); see ``text``."""
+        return quotation(self.evidence, timezone) if self.quoted and self.gloss else self.gloss
 
     @property
     def is_own_words(self) -> bool:
@@ -118,25 +151,92 @@ class Fact:
         return self.origin in OWN_WORDS
 
     @property
+    def awaits_judge(self) -> bool:
+        """Whether a judge is still to say whether the gloss holds."""
+        return self.quoted and not self.judged and self.status == "active" and bool(self.gloss)
+
+    @property
+    def proposes_change(self) -> bool:
+        """Whether it waits to replace or end other facts."""
+        return self.quoted and bool(self.replaces) and self.status == "active"
+
+    @property
     def is_refuted(self) -> bool:
         """Whether a judge's verdict ended the fact."""
-        return self.status == "retired" and 0 < self.judged == self.batch and bool(self.text)
-
-    def is_merged_into(self, other: Fact) -> bool:
-        """Say whether the batch that made ``other`` ended this fact and kept all its evidence."""
-        mine, theirs = ({(said.tape, said.entry) for said in one.evidence} for one in (self, other))
-        return (self.status, self.batch) == ("superseded", other.admitted) and mine <= theirs
+        return self.status == "retired" and 0 < self.judged == self.batch and bool(self.gloss)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fact as JSON."""
         # Not ``asdict``: it copies deeply, and a snapshot holds thousands of facts.
         plain = {name: getattr(self, name) for name in Fact.__slots__}
-        if not self.slot:
-            del plain["slot"]
+        plain = {"id": plain.pop("id"), "text": plain.pop("gloss"), **plain}
+        for name in ("quoted", "replaces", "ends", "standing"):
+            if not plain[name]:
+                del plain[name]
+        if self.replaces:
+            plain["replaces"] = list(self.replaces)
         plain["evidence"] = [
-            {name: getattr(other, name) for name in Evidence.__slots__} for other in self.evidence
+            {
+                name: value
+                for name in Evidence.__slots__
+                if (value := getattr(other, name)) or not name.startswith("context")
+            }
+            for other in self.evidence
         ]
         return plain
+
+
+_MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+
+
+def quotation(evidence: Iterable[Evidence], timezone: tzinfo | None = None) -> str:
+    """Return what people said in English, with days in a time zone: ``On 3 March 2026 ... said: "..."``."""
+    parts: list[str] = []
+    said_by = ""
+    for one in evidence:
+        if not (words := " ".join(one.quote.split())):
+            continue
+        who = "the user" if one.origin == "person" else speaker_name(one.who)  # for the model
+        head = f"{_day(one.when, timezone)} {who} said:"  # for the model
+        # What others wrote enters no prompt beside the answer to it.
+        answered = one.context if one.context_entry != one.entry else ""
+        answers = f' (in answer to: "{answered}")' if answered else ""  # for the model
+        told = f'"{words}"{answers}'
+        parts.append(told if head == said_by else f"{head[0].upper()}{head[1:]} {told}")
+        said_by = head
+    return "; ".join(parts)
+
+
+def speaker_name(who: str) -> str:
+    """Return a person's name, as long as names are: a long one may say anything."""
+    name, _, number = who.rpartition(" (")
+    if len(name) <= _LONGEST_NAME:
+        return who or "somebody"
+    return f"{name[:_LONGEST_NAME].rstrip()}… ({number}"
+
+
+def _day(stamp: str, timezone: tzinfo | None) -> str:
+    try:
+        day = datetime.fromisoformat(stamp).astimezone(timezone or UTC).date()
+    except (ValueError, OverflowError):
+        return "once"
+    return f"on {day.day} {_MONTHS[day.month - 1]} {day.year}"  # for the model
+
+
+def newer_first(facts: Iterable[Fact]) -> list[Fact]:
+    """Return facts in their order, but each before the facts that it is to replace or end."""
+    found: list[Fact] = []
+    for fact in facts:
+        places = [at for at, other in enumerate(found) if other.id in fact.replaces]
+        found.insert(min(places, default=len(found)) if fact.proposes_change else len(found), fact)
+    return found
+
+
+def comparison_key(text: str) -> str:
+    """Return a text without what is no difference: case, white space, a last full stop."""
+    return " ".join(text.casefold().split()).rstrip(". ")
 
 
 def weakest_origin(evidence: Iterable[Evidence]) -> EvidenceOrigin:
@@ -182,6 +282,8 @@ def evidence_from_json(record: object) -> Evidence | None:
         origin=origin if origin in EVIDENCE_ORIGINS else "quoted",
         sender=_text(record, "sender"),
         inbound=_text(record, "inbound"),
+        context=_text(record, "context"),
+        context_entry=_number(record, "context_entry"),
     )
 
 
@@ -202,7 +304,7 @@ def fact_from_json(record: object) -> Fact | None:
     known = isinstance(confidence, (int, float)) and 0 <= confidence <= 1
     return Fact(
         id=record["id"],
-        text=_text(record, "text"),
+        gloss=_text(record, "text"),
         subject=_text(record, "subject"),
         evidence=evidence,
         origin=origin if origin in EVIDENCE_ORIGINS else weakest_origin(evidence),
@@ -214,10 +316,18 @@ def fact_from_json(record: object) -> Fact | None:
         batch=_number(record, "batch"),
         admitted=_number(record, "admitted"),
         changed=_text(record, "changed"),
-        unverified=record.get("unverified") is True,
+        quoted=record.get("quoted") is True,
         judged=_number(record, "judged"),
-        slot=_text(record, "slot"),
+        replaces=numbers_from_json(record.get("replaces")),
+        ends=record.get("ends") is True,
+        standing=record.get("standing") is True,
     )
+
+
+def numbers_from_json(record: object) -> tuple[int, ...]:
+    """Read a JSON list of fact numbers, leaving out what is none."""
+    listed = record if isinstance(record, list) else []
+    return tuple(number for number in listed if type(number) is int)
 
 
 def _text(record: dict[str, Any], key: str) -> str:

@@ -95,12 +95,38 @@ class FactFold:
                 self.decided_keys.popitem(last=False)
 
     def active(self) -> list[Fact]:
-        """Return the facts that are believed, by number."""
-        return [fact for fact in self.facts.values() if fact.status == "active" and fact.text]
+        """Return the facts that hold, judged or quoted, by number.
+
+        What is to replace facts without new words of a person is none until a judge said yes.
+        """
+        return [
+            fact
+            for fact in self.facts.values()
+            if fact.status == "active" and fact.text and not self._says_nothing_new(fact)
+        ]
+
+    def awaiting_judge(self) -> list[Fact]:
+        """Return the facts that a judge is still to rule on, by number."""
+        return [fact for fact in self.facts.values() if fact.awaits_judge]
+
+    def _says_nothing_new(self, fact: Fact) -> bool:
+        if not fact.proposes_change or fact.ends:
+            return False
+        known = {
+            evidence.span
+            for number in fact.replaces
+            if (other := self.facts.get(number)) is not None and other.status == "active"
+            for evidence in other.evidence
+        }
+        return all(evidence.span in known for evidence in fact.evidence)
 
     def pending(self) -> list[Fact]:
-        """Return the facts that wait for a person."""
-        return [fact for fact in self.facts.values() if fact.status == "pending" and fact.text]
+        """Return the facts that wait for a person, among them what is to end others."""
+        return [
+            fact
+            for fact in self.facts.values()
+            if fact.text and (fact.status == "pending" or (fact.proposes_change and fact.ends))
+        ]
 
     def get(self, number: int | None) -> Fact | None:
         """Return a fact by number, whatever its status; None if unknown or erased."""
@@ -115,16 +141,22 @@ class FactFold:
         return found
 
     def predecessors(self, fact: Fact) -> list[Fact]:
-        """Return what a fact replaced: the one it supersedes, and those merged into it."""
-        replaced = {other.supersedes for other in self.facts.values()}
-        merged = (
+        """Return the facts that a fact replaced."""
+        if fact.supersedes is None:
+            return []
+        numbers = dict.fromkeys((fact.supersedes, *fact.replaces))
+        return [before for number in numbers if (before := self.get(number)) is not None]
+
+    def successors(self, fact: Fact) -> list[Fact]:
+        """Return the facts that replaced a fact."""
+        return [
             other
             for other in self.facts.values()
-            if other.id not in replaced and other.is_merged_into(fact)
-        )
-        named = self.get(fact.supersedes)
-        found = {other.id: other for other in (*([named] if named else []), *merged) if other.text}
-        return list(found.values())
+            if other.supersedes is not None
+            and other.status != "pending"
+            and fact.id in (other.supersedes, *other.replaces)
+            and other.gloss
+        ]
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON, for a snapshot."""
@@ -189,17 +221,23 @@ def batch_entry(
             "cites": [{"tape": e.tape, "entry": e.entry} for e in decision.proposal.evidence],
             **({"fact": decision.fact.as_json()} if decision.fact is not None else {}),
             **({"closed": decision.ended.as_json()} if decision.ended is not None else {}),
-            **({"was": _standing(decision.previous)} if decision.previous is not None else {}),
+            **({"was": prior_state(decision.previous)} if decision.previous is not None else {}),
         }
         for decision in outcome.decisions
     ]
     return _with_state(fold, event(FACTS_EVENT, data))
 
 
-def _standing(fact: Fact) -> dict[str, Any]:
+def prior_state(fact: Fact) -> dict[str, Any]:
     """Return a fact's state without its words, which would have to be erased here, too."""
-    rests_on = [[evidence.tape, evidence.entry] for evidence in fact.evidence]
-    return {"status": fact.status, "confidence": fact.confidence, "evidence": rests_on}
+    return {
+        "status": fact.status,
+        "confidence": fact.confidence,
+        "evidence": [[evidence.tape, evidence.entry] for evidence in fact.evidence],
+        "quoted": fact.quoted,
+        "supersedes": fact.supersedes,
+        "standing": fact.standing,
+    }
 
 
 def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:

@@ -60,9 +60,17 @@ def inverse_proposals(entry: TapeEntry) -> tuple[Proposal, ...]:
 
 
 def _touched(operation: object) -> bool:
-    if not isinstance(operation, dict) or operation.get("op") == "verify":
+    if not isinstance(operation, dict):
         return False
     fact = operation.get("fact")
+    if (
+        operation.get("op") == "judge"
+        and isinstance(fact, dict)
+        and fact.get("status") == "active"
+        and not operation.get("closed")
+    ):
+        # What a judge said of one fact alone is nothing to undo.
+        return False
     # A fact whose words were erased cannot be restored.
     said = isinstance(fact, dict) and bool(fact.get("text"))
     return operation.get("verdict") in ("approved", "pending") and said
@@ -79,7 +87,15 @@ def _before(record: object) -> PriorState | None:
         return None
     pairs = (one for one in evidence if isinstance(one, list) and len(one) == 2)
     rests_on = frozenset((str(tape), entry) for tape, entry in pairs if type(entry) is int)
-    return PriorState(status, float(confidence), rests_on)
+    supersedes = record.get("supersedes")
+    return PriorState(
+        status,
+        float(confidence),
+        rests_on,
+        record.get("quoted") is True,
+        supersedes if type(supersedes) is int else None,
+        record.get("standing") is True,
+    )
 
 
 def _as_before(fact: Fact, before: PriorState) -> Proposal:

@@ -18,13 +18,14 @@ ProposalOperation = Literal[
     "strengthen",
     "supersede",
     "retire",
-    "restate",
     "reopen",
     "accept",
     "drop",
     "weaken",
-    "verify",
-    "refute",
+    "reread",
+    "judge",
+    "pin",
+    "unpin",
 ]
 
 ProposalAuthor = Literal[
@@ -37,10 +38,8 @@ ProposalVerdict = Literal["approved", "pending", "logged", "refused", "known"]
 """``pending`` waits for a person, ``logged`` is recorded but not believed, ``known`` is not new."""
 
 
-Ruling = Literal[
-    "supported", "not_supported", "contradicted", "other_person", "overstated", "not_stated"
-]
-"""Verdict of a judge on a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
+Ruling = Literal["supported", "not_supported", "other_person", "not_stated"]
+"""Verdict of a judge on a claim; ``not_stated``: the words only ask, suppose, joke, plan or quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,13 @@ class Judgement:
         ruling: The verdict.
         reason: The judge's explanation.
         model: Name of the model that judged.
+        ends: Numbers of the known facts whose place the claim takes, or which are over.
     """
 
     ruling: Ruling
     reason: str = ""
     model: str = ""
+    ends: tuple[int, ...] = ()
 
     @property
     def is_supported(self) -> bool:
@@ -83,11 +84,17 @@ class PriorState:
         status: Status of the fact.
         confidence: Confidence of the fact.
         evidence: Tape and entry id of each piece of evidence.
+        quoted: Whether it was a quotation.
+        supersedes: Number of the fact that it replaced.
+        standing: Whether it was in every prompt.
     """
 
     status: FactStatus
     confidence: float
     evidence: frozenset[tuple[str, int]]
+    quoted: bool = False
+    supersedes: int | None = None
+    standing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +102,21 @@ class Proposal:
     """One proposed operation on facts.
 
     Attributes:
-        op: ``add`` a fact; ``strengthen``, ``supersede``, ``retire``, ``reopen`` one; ``restate``
-            what stays true of a fact that ends; ``weaken`` one by removing evidence; ``accept`` or
-            ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, optionally with the
-            text that replaces it.
-        text: The new text, for ``add``, ``supersede``, ``restate`` and ``refute``.
+        op: ``add`` a fact; ``supersede`` or ``retire`` those in ``fact`` and ``others``;
+            ``strengthen`` one with more evidence, ``weaken`` one by removing some, ``reread`` one whose
+            evidence was edited, ``reopen`` one; ``accept`` or ``drop`` one that waits for a person;
+            ``judge`` a quoted one; ``pin`` one, so that it is in every prompt, or ``unpin`` it.
+        text: The new text, for ``add`` and ``supersede``.
         fact: Number of the fact that the operation is about.
-        fallback_text: The person's own words, believed in place of ``text`` if that is unsupported.
-        unsupported_reason: Why ``text`` is not believed; empty without ``fallback_text``.
+        others: Numbers of further facts that it is about.
         subject: What the text is about, in a word or two.
-        slot: Slot of the text; see ``Fact.slot``.
         evidence: What the text rests on; every piece was found on a tape.
+        quoted: Neither a judge nor a person has said that the text holds.
         objection: Why the proposer's own checks failed; empty if they passed.
-        review_reason: Why a person must decide, such as text that gives orders; empty otherwise.
+        review_reason: Why a person must decide; empty otherwise.
         before: State to restore, for ``reopen`` and ``weaken``.
-        unverified: No judge has checked yet whether the evidence supports the text.
-        judgement: The judge's verdict; None if no judge was asked, or none answered.
-        merged: Other facts, or other texts of the batch, already say the same.
+        judgement: The judge's verdict, for ``judge``.
+        standing: The text is a rule of life or health, or a wish how to be answered.
     """
 
     op: ProposalOperation
@@ -121,13 +126,17 @@ class Proposal:
     evidence: tuple[Evidence, ...] = ()
     objection: str = ""
     review_reason: str = ""
-    fallback_text: str = ""
-    unsupported_reason: str = ""
     before: PriorState | None = None
-    unverified: bool = False
+    quoted: bool = False
     judgement: Judgement | None = None
-    merged: bool = False
-    slot: str = ""
+    others: tuple[int, ...] = ()
+    standing: bool = False
+
+    @property
+    def facts(self) -> tuple[int, ...]:
+        """Numbers of the facts that the operation is about."""
+        named = (self.fact,) if self.fact is not None else ()
+        return tuple(dict.fromkeys((*named, *self.others)))
 
     @property
     def obstacle(self) -> str:

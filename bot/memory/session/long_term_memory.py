@@ -7,18 +7,19 @@ is brought up to date with the facts whenever it is written.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import N_, _
-from bot.memory.gate.belief_updates import current_ranks
-from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import is_remote_command
 from bot.memory.records.evidence import cite
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Fact, comparison_key, newer_first
+from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
 from bot.memory.session.bus.memory_bus import MemoryBus
@@ -36,15 +37,20 @@ from bot.memory.session.linking.scope_registry import (
 )
 from bot.memory.session.scope.identities import channel_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.state.fact_markdown import markdown_lines, render_facts, select_facts
+from bot.memory.session.state.fact_markdown import (
+    FACTS_ROOM,
+    markdown_lines,
+    render_facts,
+    select_facts,
+)
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
-_SHARED_BYTES = 1_500
-"""Size limit of the workspace's facts in a prompt, in bytes."""
+_SHARED_ROOM = 500
+"""Tokens of the workspace's facts in a prompt."""
 
 PRIVATE_PROBLEM = N_(
     "this problem is private, so nothing said in it becomes a part of memory, "
@@ -77,6 +83,7 @@ class LongTermMemory:
 
     Attributes:
         bus: The memory bus of the session.
+        room: Tokens of facts that the prompt may have; 0 for what it had before.
     """
 
     def __init__(
@@ -92,6 +99,7 @@ class LongTermMemory:
         self.fold = fold
         self.zone = zone
         self.workspace = scopes.workspace()
+        self.room = 0
         self._scopes = scopes
         self._reference: tuple[list[object], str] = ([], "")
         self._home = scopes.home(tape, fold.facts, fold.home_scope)
@@ -177,11 +185,11 @@ class LongTermMemory:
         brought = tuple(
             Proposal(
                 "add",
-                fact.text,
+                fact.gloss,
                 subject=fact.subject,
-                slot=fact.slot,
                 evidence=fact.evidence,
-                unverified=fact.unverified,
+                quoted=fact.quoted,
+                standing=fact.standing,
             )
             for fact in own
         )
@@ -228,15 +236,20 @@ class LongTermMemory:
 
     def with_current_facts(self, snapshot: MemorySnapshot) -> MemorySnapshot:
         """Return a snapshot with the current facts (a ``ZoneEdit``); itself if nothing changed."""
-        told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
-        text = markdown_lines(told)
+        zone = self.zone
+        facts, room = self.facts(), self.room or snapshot.room or FACTS_ROOM
+        told = newer_first(select_facts(facts, room, self.home.compartments.uses))
+        text = markdown_lines(told, zone.timezone)
+        # A quotation tells its day itself.
         numbers = tuple(
-            (fact.id, format_timestamp_day(fact.valid_from, self.zone.timezone)) for fact in told
+            (fact.id, "" if fact.quoted else format_timestamp_day(fact.valid_from, zone.timezone))
+            for fact in told
         )
-        changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
+        left = len(facts) - len(told)
+        changed = (text, numbers, left) != (snapshot.long_term, snapshot.facts, snapshot.left)
         if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
-            snapshot = snapshot.with_long_term(text, numbers)
-        shared = render_facts(self.workspace.active(), _SHARED_BYTES)
+            snapshot = snapshot.with_long_term(text, numbers, left=left, room=room)
+        shared = render_facts(self.workspace.active(), _SHARED_ROOM)
         if shared != snapshot.shared:
             snapshot = snapshot.with_shared(shared)
         reference = self.render_reference()
@@ -262,6 +275,16 @@ class LongTermMemory:
         if self.with_current_facts(self.zone.read()) is not self.zone.read():
             await self.zone.edit(self.with_current_facts)
 
+    async def note_use(self, numbers: Iterable[int]) -> None:
+        """Note that facts were looked up, so that those without room in the prompt have some from the next change on."""
+        shown = {number for number, _ in self.zone.read().facts}
+        found = [n for n in numbers if n not in shown and self.home.fold.get(n) is not None]
+        if not found or self.paused:
+            return
+        home, stamp = self.home, format_time(self.home.clock.now())
+        uses = {str(number): stamp for number in found}
+        await home.append_change(lambda _: ([bus_entry(home.fold, {"uses": uses})], None))
+
     async def write(self, batch: ProposalBatch) -> BatchOutcome:
         """Change the facts, then the zone."""
         outcome = await self.apply(batch)
@@ -270,8 +293,9 @@ class LongTermMemory:
 
     def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
         """Return a batch that ends all facts of the session's scope."""
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in self.home.active())
-        drops = tuple(Proposal("drop", fact=fact.id) for fact in self.home.fold.pending())
+        held = [fact for fact in self.home.fold.facts.values() if fact.gloss]
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
+        drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
         return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
@@ -318,7 +342,9 @@ class LongTermMemory:
         entry = scope_entry(wanted)
         # One append, so that after a crash no line of one scope appears to belong to the other.
         await self.zone.edit(
-            lambda now: replace(now, version=now.version + 1, long_term="", facts=(), reference=""),
+            lambda now: replace(
+                now, version=now.version + 1, long_term="", facts=(), left=0, reference=""
+            ),
             lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
         )
         await self.home.open()
@@ -329,7 +355,7 @@ class LongTermMemory:
         await self.home.open()
         gone = facts_ended_by_leaving(self.home.fold)
         frozen = self.fold.prompt_snapshot
-        told = any(fact_comparison_key(line) in gone for line in memory_lines(frozen.long_term))
+        told = any(comparison_key(line) in gone for line in memory_lines(frozen.long_term))
         if was_parted(self.home.fold) and frozen.reference:
             told = told or not {*memory_lines(frozen.reference)} <= {
                 *memory_lines(self.render_reference())

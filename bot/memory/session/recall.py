@@ -65,12 +65,14 @@ class RecallableFact:
         when: Date of validity for display; empty if unknown.
         evidence: Entry references for display: ``#12`` or ``telegram:1#12``.
         who: Source shown for the fact.
+        number: Its number if it belongs to the session's own scope, else 0.
     """
 
     text: str
     when: str
     evidence: tuple[str, ...] = ()
     who: str = "memory"
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class RecalledPassage:
         score: Rank; higher is better.
         evidence: References to the entries that a fact rests on.
         outdated: Whether a fact that rests on the entry has ended.
+        fact: Number of the fact that it is, if it belongs to the session's own scope, else 0.
     """
 
     when: str
@@ -95,6 +98,7 @@ class RecalledPassage:
     score: float
     evidence: tuple[str, ...] = ()
     outdated: bool = False
+    fact: int = 0
 
     def render(self) -> str:
         """Render the passage as one line, shortened if it is long."""
@@ -183,6 +187,14 @@ async def recall_passages(
         replace(passage, outdated=True) if passage.entry in outdated else passage
         for passage in recalled_passages[:limit]
     ]
+
+
+def fitting_facts(facts: Sequence[RecallableFact], query: str, limit: int) -> list[RecalledPassage]:
+    """Return the facts that share words with a query, best first; nothing else is searched."""
+    passages = _from_zone(MemorySnapshot(), "", facts)
+    shares = _shares(passages, query)
+    found = sorted(passages, key=lambda passage: -shares[id(passage)])[:limit]
+    return [replace(one, score=round(shares[id(one)], 3)) for one in found if shares[id(one)] > 0]
 
 
 async def _asking(tape: TapeService) -> int:
@@ -285,6 +297,7 @@ def _from_zone(
             None,
             0.0,
             recallable_fact.evidence,
+            fact=recallable_fact.number,
         )
         for recallable_fact in told.values()
     ]
@@ -386,14 +399,15 @@ def recallable_facts(
     found += [(fact, False) for fact in memory.workspace.active()]
     return [
         RecallableFact(
-            fact.text,
+            fact.told(timezone),
             format_timestamp_day(fact.valid_from, timezone),
             tuple(_reference(evidence, memory.tape.name) for evidence in fact.evidence[-3:])
             if own
             else (),
+            number=fact.id if own else 0,
         )
         for fact, own in found
-        if fact.text not in told
+        if fact.told(timezone) not in told
     ]
 
 

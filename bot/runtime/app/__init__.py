@@ -15,6 +15,7 @@ __all__ = [
     "make_presets",
     "mcp",
     "memory_clients",
+    "models",
     "open_app",
     "person_erasure",
     "plugins",

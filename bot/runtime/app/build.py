@@ -28,6 +28,7 @@ from bot.agent.commands.language import language_command
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
+from bot.agent.consolidation.judge_trial import JUDGES_FILE, JudgeTrials
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.languages import Languages
 from bot.agent.spending.spending import Spending
@@ -391,8 +392,10 @@ def _agent(
         builder=context_builder(settings.context_builder),
         images=blobs.get,
         recall_tokens=settings.recall_tokens,
+        facts_tokens=settings.facts_tokens,
         vectors=vectors,
         judge=models.judge,
+        judge_trials=JudgeTrials(settings.home / JUDGES_FILE),
         spending=spending,
         presets=models.presets,
         files=files,

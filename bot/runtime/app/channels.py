@@ -280,11 +280,7 @@ def _create_web_channel(
 def _create_console_channel(app: App, context: ChannelContext) -> Channel:
     from channels.console import ConsoleChannel
 
-    name = (
-        _("offline responder (no language model)")
-        if app.model.name == "offline"
-        else app.model.name
-    )
+    name = _("a notebook (no language model)") if app.model.name == "offline" else app.model.name
     banner = _(
         "tapebot, {name}.\nEverything said is kept in {home}.\nType a message, or /help. Ctrl-D leaves.",
         name=name,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.agent.spending.metered_model import OFFLINE, MeteredModel
+from bot.agent.notebook import NotebookModel
+from bot.agent.spending.metered_model import MeteredModel
 from bot.agent.spending.metered_services import (
     MeteredEmbedder,
     MeteredTranscriber,
@@ -23,7 +24,6 @@ from bot.runtime.models import (
     ModelOptions,
     build_fallback,
     build_model,
-    offline_model,
     provider_of,
     with_fallbacks,
 )
@@ -98,15 +98,15 @@ def meter(models: Models, spending: Spending) -> Models:
     """Return the same models with their calls counted, apart from those that call out to nobody.
 
     Once a budget is used up, turns go over to the first preset that runs on this machine, else to
-    the offline responder.
+    the notebook.
     """
     local = next((one for one in models.presets if one.private and not one.owner_only), None)
 
     def metered(model: Model) -> Model:
-        if model.name == OFFLINE:
+        if model.name == NotebookModel.name:
             return model
         cheaper = local.model if local is not None and local.model is not model else None
-        return MeteredModel(model, spending, offline_model, cheaper)
+        return MeteredModel(model, spending, cheaper)
 
     known = {id(model): metered(model) for model in models.all}
     embedder, transcriber = models.embedder, models.transcriber
@@ -207,7 +207,7 @@ def _judge(settings: Settings, presets: ModelPresets, slots: CallSlots) -> Model
     name = settings.judge_model
     named = presets.named_for("judge") or presets.get(name or "")
     if named is None and name is not None:
-        if name in ("none", "offline"):
+        if name in ("none", "off", "offline"):
             return None
         options = ModelOptions(
             *_endpoint(settings, name),

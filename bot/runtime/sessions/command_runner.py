@@ -11,6 +11,8 @@ from bot.agent.commands.approvals import decider
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
 from bot.agent.consolidation.imported_tapes import ImportedTape
+from bot.agent.consolidation.judge_trial import failed_judge_text
+from bot.agent.notebook import NotebookModel
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.spending.spending import Spending
 from bot.bus import ReceivedMessage
@@ -222,8 +224,8 @@ class SessionContext:
         if isinstance(agent.model, RefusingModel):
             return _("none: this problem is private, and there is no private model")
         name = agent.model.name
-        if name == "offline" and not agent.preset:
-            return _("offline responder (no language model; set `TAPEBOT_MODEL` for one)")
+        if name == NotebookModel.name and not agent.preset:
+            return _("a notebook (no language model; set `TAPEBOT_MODEL` for one)")
         if not agent.preset:
             private = _("`{model}` (this problem is private)", model=name)
             return private if agent.private else f"`{name}`"
@@ -247,6 +249,12 @@ class SessionContext:
     def import_pause(self) -> str:
         """Return what reading of imported conversations waits for; empty if for nothing."""
         return self._session.import_reader.waits_for()
+
+    def judge_lines(self) -> list[str]:
+        """Return what is wrong with the judge, in a line; none if nothing is."""
+        judge = self._agent.judge
+        failed = self._agent.failed_trial(judge) if judge is not None else None
+        return [] if judge is None or failed is None else [failed_judge_text(judge.name, failed)]
 
     def consolidation_line(self) -> str:
         """Return the state of consolidation in one line."""

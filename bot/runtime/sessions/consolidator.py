@@ -219,7 +219,6 @@ class Consolidator:
                     entry_range,
                     portion_tokens=self._portion,
                     timezone=self._agent.timezone,
-                    judging=self._agent.judge,
                     private_model=self._agent.private_consolidation_model,
                     cached=await self._cached_prompt() if self._continues else None,
                 )

@@ -203,12 +203,13 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
 
 
 def parsed_command(inbound: Inbound) -> ParsedCommand | None:
-    """Return the command in a message; None for overheard messages, edits, and what no person said."""
-    if inbound.edited_message_id is not None or not inbound.expects_answer:
-        return None
-    if inbound.cause != PERSON:
-        return None
-    return parse_command(inbound.text)
+    """Return the command in a message; None for what cannot give one."""
+    return parse_command(inbound.text) if is_to_answer(inbound) else None
+
+
+def is_to_answer(inbound: Inbound) -> bool:
+    """Say whether a person wrote a new message to the bot: no overheard one, and no edit."""
+    return inbound.edited_message_id is None and inbound.expects_answer and inbound.cause == PERSON
 
 
 def command_author(inbound: Inbound) -> CommandAuthor:

@@ -1,20 +1,28 @@
-"""Save facts that a person explicitly asks to remember, found without a model.
+"""Save facts that a person explicitly asks to remember, and read those again whose message was edited.
 
 Rule 1: a saved fact cites a message that is on the tape.
 Rule 2: its batch key comes from the message, so that a repetition after a kill saves it once.
-Rule 3: in a group the fact names the speaker, and a fact with instructions waits for an owner.
+Rule 3: in a group the fact names the speaker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from bot.memory.gate.cited_sentences import propose_remembered_line
-from bot.memory.gate.remember_requests import find_explicit_memory
+from bot.memory.gate.remember_requests import find_explicit_memory, propose_remembered_line
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.evidence import MEMORY_PAUSED, entry_origin, is_local_only, may_learn_from
-from bot.memory.records.fact import OWN_WORDS, Fact
+from bot.memory.records.evidence import (
+    MEMORY_PAUSED,
+    cite,
+    entry_origin,
+    is_local_only,
+    may_learn_from,
+    sender_text,
+)
+from bot.memory.records.fact import LONGEST_QUOTE, OWN_WORDS, Evidence, Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.records.quote_spans import find_quote, nearest_passage
 from bot.memory.session.long_term_memory import PRIVATE_PROBLEM, LongTermMemory
 from bot.tape.entries import TapeEntry
 
@@ -69,7 +77,7 @@ class ExplicitMemories:
             return
         new = self._proposal(entry)
         before = await self._asked_before(original, entry)
-        if before is None or new is None or before.text == new.text:
+        if before is None or new is None or before.gloss == new.text:
             if new is not None and before is None:
                 await self._write(entry, new)
             elif before is not None and new is None:
@@ -77,6 +85,21 @@ class ExplicitMemories:
             return
         evidence = new.evidence
         await self._write(entry, Proposal("supersede", new.text, before.id, evidence=evidence))
+
+    async def reread(self, edit: TapeEntry) -> None:
+        """Put the facts that rest on an edited message before the judge again, with its new words."""
+        tape, edited = self._memory.tape.name, str(edit.meta.get("edits") or "")
+        proposals = []
+        for fact in self._memory.home.fold.facts.values():
+            if fact.status != "active" or not edited:
+                continue
+            rests_on = [_as_edited(one, tape, edit, edited) for one in fact.evidence]
+            left = tuple(one for one in rests_on if one is not None)
+            if left != fact.evidence:
+                proposals.append(Proposal("reread", fact=fact.id, evidence=left))
+        if proposals:
+            key = f"reread:{tape}:{edit.id}"
+            await self._memory.write(ProposalBatch(key, "person", tuple(proposals)))
 
     async def _write(self, entry: TapeEntry, proposal: Proposal) -> None:
         await self._memory.write(ProposalBatch(self._key(entry), "person", (proposal,)))
@@ -117,6 +140,19 @@ class ExplicitMemories:
         return (
             None if line is None else propose_remembered_line(self._memory.tape.name, entry, line)
         )
+
+
+def _as_edited(evidence: Evidence, tape: str, edit: TapeEntry, edited: str) -> Evidence | None:
+    """Return evidence in the new words of its message if that was edited; None if none are left."""
+    if evidence.tape != tape or evidence.inbound != edited or evidence.entry >= edit.id:
+        return evidence
+    said = sender_text(edit).strip() if may_learn_from(edit) else ""
+    if evidence.quote and find_quote(evidence.quote, said):
+        return evidence
+    words = said if len(said) <= LONGEST_QUOTE else nearest_passage(evidence.quote, [said])
+    context = (evidence.context, evidence.context_entry)
+    now = replace(cite(tape, edit), quote=words, context=context[0], context_entry=context[1])
+    return now if words else None
 
 
 def _told(decided: ProposalDecision) -> str:

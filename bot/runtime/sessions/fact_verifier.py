@@ -1,8 +1,8 @@
-"""A session's background verification: a judge model checks the unverified facts.
+"""A session's background verification: a judge model rules on what a model wants to be believed.
 
-Unverified are facts that the model saved in turns, or that a consolidation learned while the judge
-did not answer. It reads and asks; the worker alone writes the outcome. After a kill the facts are
-still unverified and are judged when the session is next opened.
+These are facts that are quotations so far, and conclusions. The verifier reads and asks; the worker alone
+writes the outcome. After a kill nothing of it is believed, and it is judged when the session is next
+opened. A judge is tried before its first ruling; one that fails counts as none.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
-from bot.agent.consolidation.evidence_checker import EvidenceChecker
+from bot.agent.consolidation.judge_trial import JudgeTrial
+from bot.agent.fact_changes import OwnWords
 from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
-from bot.memory.gate.cited_sentences import is_quotable, join_quotable, user_names
-from bot.memory.gate.claim_support import says_all
+from bot.memory.gate.belief_updates import awaits_judge
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.episodes import entry_of
+from bot.memory.records.evidence import cite, sender_text
 from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
 from bot.runtime.sessions.spenders import background_spender
 from bot.tape.entries import event
+from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +40,11 @@ FACTS_JUDGED_EVENT = "memory.judged"
 """Event with the usage of one request to the judge."""
 
 _AT_ONCE = 40
+_LOOKED_BACK = 6
+"""Entries before a message among which is what it answers."""
+_LONGEST_AROUND = 600
+_MOST_ALIKE = 5
+"""Facts of the same subject that a judge is shown, the newest: they may contradict the new one."""
 
 
 class FactVerifier:
@@ -64,21 +74,22 @@ class FactVerifier:
         return self._run.waiting
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Start verifying unverified facts, unless a request runs or back-off is on."""
+        """Start verifying facts, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
-        if judge is None or not self._run.may_start:
+        if judge is None or self._agent.failed_trial(judge) or not self._run.may_start:
             return
-        facts = [fact for fact in self._memory.facts() if fact.unverified][:_AT_ONCE]
-        if not facts:
+        facts = self._memory.home.fold.awaiting_judge()[:_AT_ONCE]
+        beliefs = list(filter(awaits_judge, self._memory.home.compartments.patterns.values()))
+        if not facts and not beliefs:
             return
         if self._failures and (wait := self._retry_at - self._agent.clock.monotonic()) > 0:
             self._run.wait(tasks, wait)
         else:
-            self._run.start(tasks, partial(self._verify, judge, facts))
+            self._run.start(tasks, partial(self._verify, judge, facts, beliefs[:_AT_ONCE]))
 
     def cancel(self) -> None:
-        """Cancel the running request; the facts stay unverified."""
+        """Cancel the running request; the facts stay quotations."""
         self._run.cancel()
 
     def pause(self, failures: int) -> None:
@@ -88,78 +99,131 @@ class FactVerifier:
         name = self._memory.tape.name
         logger.info("verification of facts of %s failed; next try in %.0f s", name, seconds)
 
-    async def _verify(self, judge: Model, facts: Sequence[Fact]) -> Outcome:
+    async def _verify(
+        self, judge: Model, facts: Sequence[Fact], beliefs: Sequence[SynthesizedPattern]
+    ) -> Outcome:
         tape, spoken = self._memory.tape.name, self._memory.fold.window.conversation()
-        checker = EvidenceChecker(
-            tape, spoken, {}, self._agent.timezone, user_names(self._memory.facts())
-        )
-        questions = [self._question(fact, checker) for fact in facts]
+        usage, trials = Usage(), self._agent.judge_trials
         caller = Caller(tape, background=True)
         with spends(background_spender(tape, spoken)), calling_for(caller):
-            judgements, usage = await judge_claims(judge, questions, self._agent.timezone)
-        answered = list(zip(facts, judgements, strict=True))
-        return partial(self._record, answered, usage)
+            if trials is not None:
+                trial, usage = await trials.try_once(judge)
+                if trial is None or not trial.passed:
+                    return partial(self._record_trial, trial, usage)
+            questions = [await self._question(fact) for fact in facts]
+            questions += [await self._belief_question(belief) for belief in beliefs]
+            judgements, more = await judge_claims(judge, questions, self._agent.timezone)
+        answered = list(zip(facts, judgements[: len(facts)], strict=True))
+        ruled = list(zip(beliefs, judgements[len(facts) :], strict=True))
+        return partial(self._record, answered, ruled, usage + more)
+
+    async def _record_trial(self, trial: JudgeTrial | None, usage: Usage) -> None:
+        """Write the usage of a trial that the judge failed, or did not answer: then it is tried again later."""
+        if usage.calls:
+            await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
+        if trial is None:
+            self.pause(self._failures + 1)
 
     async def _record(
-        self, answered: Sequence[tuple[Fact, Judgement | None]], usage: Usage
+        self,
+        answered: Sequence[tuple[Fact, Judgement | None]],
+        ruled: Sequence[tuple[SynthesizedPattern, Judgement | None]],
+        usage: Usage,
     ) -> None:
         """Write judgements to the tape; without any, ask again later."""
         # On the session's own tape, where its usage is counted; the facts may be on another.
         await self._memory.tape.append(event(FACTS_JUDGED_EVENT, {"usage": usage.as_json()}))
-        known = {fact.id: fact for fact in self._memory.facts() if fact.unverified}
+        concluded = [(belief, judgement) for belief, judgement in ruled if judgement is not None]
+        if concluded:
+            key = "judged:" + ",".join(belief.id for belief, _ in concluded)
+            await self._memory.bus.semantic.judge(
+                concluded, f"{key}@{self._memory.home.fold.version}"
+            )
+        known = {fact.id: fact for fact in self._memory.home.fold.awaiting_judge()}
         judged = [
             (fact, judgement)
             for fact, judgement in answered
             if judgement is not None and known.get(fact.id) == fact
         ]
-        if all(judgement is None for _, judgement in answered):
+        if all(judgement is None for _, judgement in (*answered, *ruled)):
             self.pause(self._failures + 1)
         else:
             self._failures = 0
         if judged:
             key = "judged:" + ",".join(f"{fact.id}@{fact.batch}" for fact, _ in judged)
-            # Of facts that are refuted together, none tells what the other's quotes say.
-            refuted = {fact.id for fact, judgement in judged if not judgement.is_supported}
-            active = [fact for fact in self._memory.facts() if fact.id not in refuted]
             proposals = tuple(
-                verified_proposal(fact, judgement, active) for fact, judgement in judged
+                Proposal("judge", fact=fact.id, judgement=judgement) for fact, judgement in judged
             )
-            await self._memory.apply(ProposalBatch(key, "judge", proposals))
+            await self._memory.write(ProposalBatch(key, "judge", proposals))
 
-    def _question(self, fact: Fact, checker: EvidenceChecker) -> ClaimQuestion:
-        made_from = self._memory.home.fold.predecessors(fact)
-        return checker.question_for_fact(
-            fact, ". ".join(other.text.rstrip(". ") for other in made_from)
+    async def _question(self, fact: Fact) -> ClaimQuestion:
+        words = tuple(
+            [await with_surroundings(evidence, self._memory.tape) for evidence in fact.evidence]
         )
+        return claim_question(fact, self._memory.home.fold, words)
+
+    async def _belief_question(self, belief: SynthesizedPattern) -> ClaimQuestion:
+        words: list[Evidence] = []
+        for one in belief.evidence_ids:
+            if (read := await entry_of(self._memory.tape.store, one)) is not None:
+                words.append(cite(*read))
+            elif one.isdecimal() and (fact := self._memory.home.fold.get(int(one))) is not None:
+                words += fact.evidence
+        own = [await with_surroundings(one, self._memory.tape) for one in words if one.is_own_words]
+        return ClaimQuestion(belief.text, tuple(own))
 
 
-def verified_proposal(fact: Fact, judgement: Judgement, active: Sequence[Fact] = ()) -> Proposal:
-    """Return the change that a judgement makes; usable quotes replace an unsupported fact.
+async def with_surroundings(evidence: Evidence, tape: TapeService) -> Evidence:
+    """Return evidence on a tape with its whole message, and what that answers, as far as they are short."""
+    if evidence.tape != tape.name:
+        return evidence
+    first = max(1, evidence.entry - _LOOKED_BACK)
+    entries = await tape.read_entries(first, evidence.entry)
+    said = entries[-1] if entries and entries[-1].id == evidence.entry else None
+    if said is None or said.kind != "message":
+        return evidence
+    whole = sender_text(said)
+    if evidence.quote and evidence.quote in whole and len(whole) <= _LONGEST_AROUND:
+        evidence = replace(evidence, quote=whole)
+    if not evidence.context:
+        context, _ = OwnWords(tape.name, entries).before(said)
+        evidence = replace(evidence, context=context)
+    return evidence
+
+
+def claim_question(
+    fact: Fact, fold: FactFold, words: Sequence[Evidence] | None = None
+) -> ClaimQuestion:
+    """Return what a judge is asked about a fact.
 
     Args:
-        fact: The judged fact.
-        judgement: What the judge ruled.
-        active: The facts that stay active; quotes that others of them tell already are not kept again.
+        fact: A fact that a judge is still to rule on.
+        fold: The facts of its scope.
+        words: What it rests on; by default its evidence.
     """
-    if judgement.is_supported:
-        return Proposal("verify", fact=fact.id, judgement=judgement)
-    own = fact.evidence if judgement.ruling != "not_stated" else ()
-    stated = [evidence for evidence in own if evidence.is_own_words and is_quotable(evidence.quote)]
-    words = join_quotable([evidence.quote for evidence in stated])
-    if not words or _is_told(words, fact, stated, active):
-        return Proposal("refute", fact=fact.id, judgement=judgement)
-    who = f"{stated[0].who} " if stated[0].origin == "member" else ""
-    refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=judgement)
-    return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))
-
-
-def _is_told(words: str, fact: Fact, stated: Sequence[Evidence], active: Sequence[Fact]) -> bool:
-    """Return whether other active facts that rest on the same messages say all that quotes do."""
-    places = {(evidence.tape, evidence.entry) for evidence in stated}
-    others = [
-        other.text
-        for other in active
+    facts = fold.facts.values()
+    named = [other for other in facts if other.id in fact.replaces and other.status == "active"]
+    together = [
+        other.gloss
+        for other in facts
         if other.id != fact.id
-        and not places.isdisjoint((evidence.tape, evidence.entry) for evidence in other.evidence)
+        and other.admitted == fact.admitted
+        and other.awaits_judge
+        and not set(other.replaces).isdisjoint(fact.replaces)
     ]
-    return says_all(words, ". ".join(others))
+    alike = [
+        other
+        for other in fold.active()
+        if fact.subject and other.subject.casefold() == fact.subject.casefold()
+        if other.id != fact.id and other not in named and not other.ends
+    ]
+    claim = fact.gloss
+    if fact.ends:
+        claim, together, alike = f"No longer true: {' '.join(one.gloss for one in named)}", [], []
+    return ClaimQuestion(
+        claim,
+        tuple(words or fact.evidence),
+        tuple(named),
+        tuple(alike[-_MOST_ALIKE:]),
+        tuple(together),
+    )

@@ -194,7 +194,6 @@ class ImportReader:
                 imported.unread,
                 portion_tokens=self._portion_tokens,
                 timezone=agent.timezone,
-                judging=agent.judge,
                 imported=parse_time(imported.imported) or datetime.now(agent.timezone),
             )
 

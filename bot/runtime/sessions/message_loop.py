@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.agent.commands.registry import CommandReply
+from bot.agent.notebook import NotebookModel, remembered_text
 from bot.agent.refusals import refusals_recorded
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
@@ -43,7 +44,7 @@ from bot.runtime.sessions.background_run import (
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
 from bot.runtime.sessions.edits import edit_target, find_edited, is_silent_edit, purge_dropped
-from bot.runtime.sessions.entries import parsed_command
+from bot.runtime.sessions.entries import is_to_answer, parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
 from bot.runtime.sessions.new_session import NewSession
@@ -301,7 +302,18 @@ class MessageLoop:
             return confirmed
         parsed = parsed_command(delivery.inbound)
         command = parsed and self._session.services.commands.get(parsed.name)
-        return None if delivery.inbound.attachments and command is None else parsed
+        if delivery.inbound.attachments and command is None:
+            return None
+        return parsed or self._remembering(delivery.inbound)
+
+    def _remembering(self, inbound: Inbound) -> ParsedCommand | None:
+        """Return the command that saves a line as a fact, where no model reads the line."""
+        if not is_to_answer(inbound) or (text := remembered_text(inbound.text)) is None:
+            return None
+        fold = self._session.fold
+        agent = self._session.services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
+        is_notebook = agent.model.name == NotebookModel.name
+        return parse_command(f"/memory add {text}") if is_notebook else None
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
@@ -436,6 +448,8 @@ class MessageLoop:
             await self._writer.record_overheard(delivery, inbound, target.elsewhere)
         elif await self._writer.record_edit(delivery, inbound, target.original) and turn:
             turn.restart_model_call()
+        # What rests on the message is to be judged again.
+        self._start_background_work()
 
     # Jobs.
 

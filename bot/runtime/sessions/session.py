@@ -121,6 +121,7 @@ class Session:
         agent = self.services.agent.for_chat(preset, private=private)
         self.requests.agent = agent
         self.fold.window.max_tokens = self.services.view_tokens_for(agent)
+        self.memory.room = agent.facts_room
         self.consolidator.policy = self.services.policy_for(agent)
 
     def start_background_work(self, tasks: TaskGroup) -> None:
@@ -179,6 +180,8 @@ async def open_session(
     )
     await zone.load_or_create()
     memory = LongTermMemory(tape, fold, zone, services.scopes, hours=services.working_set_hours)
+    agent = services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
+    memory.room = agent.facts_room
     await memory.open()
 
     def background_run(kind: str) -> BackgroundRun:

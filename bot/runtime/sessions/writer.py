@@ -390,7 +390,8 @@ class SessionWriter:
             )
             return [entry, *amended, *([session_mark_entry(self._fold)] if marks else [])]
 
-        await self._tape.append_composed(compose)
+        written = await self._tape.append_composed(compose)
+        await self._memories.reread(written[0])
         await self.acknowledge(delivery)
 
     async def record_edit(
@@ -409,6 +410,7 @@ class SessionWriter:
         edit = (await self._tape.append_composed(compose))[0]
         if in_time:
             await self._memories.replace(edit, original)
+        await self._memories.reread(edit)
         await self.acknowledge(delivery)
         return in_time
 

@@ -100,7 +100,7 @@ class Settings(ChannelSettings, BaseSettings):
     )
     model: ModelName | None = Field(
         None,
-        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline.',
+        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline, a notebook.',
     )
     model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
         None, description="Address of the model's API; unset: the provider's own."
@@ -183,6 +183,12 @@ class Settings(ChannelSettings, BaseSettings):
     )
     recall_tokens: int = Field(
         400, ge=0, le=20_000, description="Tokens of automatic recall per turn; 0: none."
+    )
+    facts_tokens: int | None = Field(
+        None,
+        ge=100,
+        le=200_000,
+        description="Tokens of facts in a prompt; unset: a 64th of the window, from 1,000 to 4,000.",
     )
     embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
         None, description='"local" or a litellm model name; unset: recall by words only.'

@@ -73,7 +73,9 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
     """
     name = settings.model or "offline"
     if name == "offline":
-        return Outcome(True, _("The offline responder answers; nothing leaves this machine."))
+        return Outcome(
+            True, _("A notebook answers, without a language model; nothing leaves this machine.")
+        )
     options = ModelOptions(
         settings.model_api_base,
         key,

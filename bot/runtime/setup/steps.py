@@ -115,7 +115,9 @@ def _models(setup: Known) -> Sequence[Choice]:
             have_key.append(Choice(provider.model, label))
         else:
             others.append(Choice(provider.model, provider.title))
-    none = Choice("offline", _("no language model: rules answer, nothing leaves this machine"))
+    none = Choice(
+        "offline", _("no language model: a notebook answers, nothing leaves this machine")
+    )
     return [*have_key, *here, *others, none]
 
 

@@ -77,6 +77,7 @@ async def test_each_model_is_called_and_what_it_cannot_do_is_said(tmp_path, monk
         # A fallback that answers would hide that the model does not.
         assert told["down"]["answers"] == "no"
         assert "bad  down: answers:" in output
+        assert "ruled right on 20 of 20 known claims" in output
         assert KEY not in output
         code, output = await run(capsys, "good")
         assert (code, list(table(output))) == (0, ["good"])

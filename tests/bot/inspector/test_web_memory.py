@@ -49,7 +49,10 @@ async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_an
 
 async def test_facts_are_found_by_words_subject_number_and_status_a_page_at_a_time(rig):
     await rig.talk("fake:1", *(f"/memory add Thing {n} is kept on shelf {n}" for n in range(5)))
-    await rig.talk("fake:1", "/memory add I live in Bonn", "/memory edit 1 Thing 0 is lost")
+    home = Proposal("add", "I live in Bonn", subject="home")
+    person = rig.web.scopes.person("person:fake:7")
+    await person.apply(ProposalBatch("home", "person", (home,)))
+    await rig.talk("fake:1", "/memory edit 1 Thing 0 is lost")
     listed = await rig.get("/facts", tape="fake:1", limit=4)
     assert (len(listed["facts"]), listed["total"], listed["next"]) == (4, 6, 4)
     rest = await rig.get("/facts", tape="fake:1", limit=4, cursor=4)

@@ -40,7 +40,7 @@ async def found(rig, **asked):
 
 async def test_every_entry_of_a_conversation_is_told_in_one_line(rig):
     said = "I live in Hamburg. " + "It is far. " * 100
-    await rig.talk(TAPE, said, ("And?", "Yes."), "/memory add I like tea", "/problem new Boats")
+    await rig.talk(TAPE, said, "Where is Hamburg?", "/memory add I like tea", "/problem new Boats")
     shown = await entries(rig)
     assert [one["id"] for one in shown] == list(range(1, await rig.store.version(TAPE) + 1))
     for one in shown:
@@ -81,7 +81,7 @@ async def test_what_is_hostile_is_text_on_every_page_and_its_markdown_harms_nobo
 
 async def test_erased_words_are_gone_from_the_timeline(rig):
     await rig.talk(TAPE, "My cat is called Xylophone.", ("Nice?", "Yes."))
-    [asked, *_] = await found(rig, words="xylophone")
+    [*_, asked] = await found(rig, words="xylophone")
     await rig.page("/timeline", tape=TAPE)
     [told] = await rig.talk(TAPE, "/memory forget Xylophone")
     answer = rig.channel("fake").answers[-1]

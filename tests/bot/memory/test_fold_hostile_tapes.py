@@ -35,7 +35,7 @@ NAMES = (
 )
 KEYS = (
     "id name arguments turn joined inbound version content through keep_from messages tokens date"
-    " usage cost answered problem returns ids problems working references patterns ranks active"
+    " usage cost answered problem returns ids problems working references patterns uses active"
 ).split()
 META = (
     "ts sent tz sender private queued quote inbound turn hash overheard replaces edits attachments"

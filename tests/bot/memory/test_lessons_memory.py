@@ -18,7 +18,7 @@ from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     memory_save_call,
     text_reply,
     tool_call_reply,
@@ -66,7 +66,7 @@ async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_t
 
 async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_recalled(tmp_path):
     steps: list[Any] = [text_reply("You love durian ice cream.")]
-    lie = fact_operation("The user loves durian ice cream.", "You love durian ice cream.", 2)
+    lie = fact_change("The user loves durian ice cream.", "You love durian ice cream.")
     model = ScriptedModel(
         lambda _: steps.pop(0),
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada asked.", lie),
@@ -89,7 +89,6 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
         assert len(written) == 12
         assert not any(one["content"].startswith(("Saved", "Added")) for one in written)
         assert {one["status"] for one in written} == {"error"}
-        assert all(made_up in one["content"] for one in written)
         steps += [text_reply("ok")] * 10
         for number in range(10):
             await host.channel.ask(f"What is {number} plus {number}?")
@@ -132,7 +131,7 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that I live in Bonn")
         host.clock.advance(86_400)
-        await host.channel.ask("Remember that I live in Graz")
+        await host.channel.ask("/memory edit 1 I live in Graz")
         old, new = await believed(host)
         assert (old.status, new.status, new.supersedes) == ("superseded", "active", old.id)
         assert old.valid_to == new.valid_from

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from sampling import examples
 
 from bot.core.errors import MemoryRefused
 from bot.memory.records.fact import Evidence
-from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
+from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.tape.stores.in_memory import InMemoryTapeStore
@@ -65,15 +66,8 @@ ROME, OSLO = "The user lives in Rome.", "The user lives in Oslo."
 @pytest.mark.parametrize(
     ("first", "second", "verdict", "believed"),
     [
-        # A newer value of a slot ends the older one, whatever words it uses; an older one that comes late does not.
-        ((ROME, said("Rome")), (OSLO, said("Oslo", 9, day=3)), "approved", [OSLO]),
-        ((OSLO, said("Oslo", 9, day=3)), (ROME, said("Rome")), "refused", [OSLO]),
-        ((ROME, said("Rome", sender="telegram-7")), (OSLO, said("Oslo", 9, sender="web-1", day=3)),
-         "approved", [OSLO]),
-        # Another source against a standing fact waits for a person.
-        ((ROME, said("Rome")), (OSLO, said("Oslo", 9, sender="8", origin="member")), "pending", [ROME]),
         ((ROME, said("Rome")), (ROME, said("Rome")), "known", [ROME]),
-        # Words of nobody's own, and what gives orders, are not believed.
+        # Words of nobody's own, and secrets, are not believed.
         ((ROME, said("Rome")), ("The user is rich.", said("rich", 9, origin="quoted")), "logged", [ROME]),
         ((ROME, said("Rome")), ("The user's password is hunter2!xyz", said("hunter2!xyz", 9)),
          "refused", [ROME]),
@@ -89,47 +83,21 @@ async def test_what_is_proposed_is_decided_on_what_is_believed(
     assert texts(scope) == believed
 
 
-@pytest.mark.parametrize(
-    ("slot", "other", "left"),
-    [
-        ("aspirin: dose", "Aspirin: current dose", 1),
-        ("user: home", "home", 1),
-        ("aspirin: dose", "ibuprofen: dose", 2),
-        ("Mia: age", "Tom: age", 2),
-        # Of these there may be several at a time.
-        ("user: allergies", "user: allergies", 2),
-        ("son: age", "son: age", 2),
-    ],
-)
-async def test_one_slot_has_one_value_where_there_can_be_one(scope, slot, other, left):
-    await learn(scope, "It is 50 at present.", said("It is 50"), slot=slot)
-    await learn(scope, "Somebody raised that to 75.", said("raised to 75", 9, day=3), slot=other)
-    assert len(texts(scope)) == left
-
-
-async def test_a_refuted_value_gives_its_place_back(scope):
-    await learn(scope, "Rex is alive.", said("Rex is fine"), slot="Rex: health")
-    wrong = await learn(
-        scope, "Rex has a fever.", said("hot, Rex?", 9, day=3), slot="Rex: health", unverified=True
-    )
-    assert texts(scope) == ["Rex has a fever."]
-    judged = Proposal("refute", fact=wrong.fact.id, judgement=Judgement("not_stated"))
-    await apply(scope, "judge", judged)
-    assert texts(scope) == ["Rex is alive."]
-
-
 async def test_a_batch_that_would_end_much_is_refused_and_changes_nothing(scope):
     for number in range(6):
         await learn(scope, f"The box {number} is blue.", said("x", number + 1))
-    ends = tuple(Proposal("retire", fact=n, evidence=(said("x", 20),)) for n in range(1, 6))
+    ends = tuple(
+        Proposal("retire", fact=n, evidence=(said("x", 20, day=9),), quoted=True)
+        for n in range(1, 6)
+    )
     with pytest.raises(MemoryRefused, match="5 of 6"):
         await apply(scope, "consolidation", *ends)
     assert len(scope.active()) == 6
-    await apply(scope, "person", *ends)
+    await apply(scope, "person", *(replace(one, quoted=False) for one in ends))
     assert len(scope.active()) == 1
 
 
-OPERATIONS = st.sampled_from(["add", "supersede", "strengthen", "retire", "restate", "accept"])
+OPERATIONS = st.sampled_from(["add", "supersede", "strengthen", "retire", "accept"])
 EVIDENCE = st.builds(
     said,
     st.just("x"),
@@ -160,40 +128,4 @@ async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(s
     fresh = scope_on(scope.tape.store)
     await fresh.open()
     assert fresh.fold.facts == scope.fold.facts
-    undone = any(author == "undo" for author, _ in steps)
-    assert len([one for one in texts(scope) if "lives in" in one]) <= 1 or undone
     assert all(one.valid_to is None for one in scope.active())
-
-
-MATTERS = ("Lotte: piano on {}s at {}:00", "The dentist is on {}s at {}:00", "Team: {}s at {}")
-WAYS = st.sampled_from(["retire and add", "add and retire", "supersede", "add", "retire alone"])
-SUSPECT = st.sampled_from(["", "", "it is from quoted text"])
-STEPS = st.tuples(st.integers(0, 2), WAYS, SUSPECT, st.sampled_from(["person", "member", "quoted"]))
-
-
-@settings(max_examples=examples(60))
-@given(st.lists(STEPS, max_size=4), st.sampled_from(["consolidation", "assistant", "person"]))
-async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, author):
-    scope = scope_on(InMemoryTapeStore())
-    for at, matter in enumerate(MATTERS):
-        await learn(scope, matter.format("Wednesday", 16), said("x", at + 1), author="person")
-    proposals: list[Proposal] = []
-    ended = set()
-    for step, (at, how, why, origin) in enumerate(changes):
-        text, number = MATTERS[at].format("Friday", step), scope.active()[at].id
-        more = {"evidence": (said("y", 10 + step, origin=origin),), "review_reason": why}
-        end = Proposal("retire", fact=number, evidence=(said("z", 20 + step),))
-        new, over = Proposal("add", text, **more), Proposal("supersede", text, number, **more)
-        if how == "retire alone" or (how != "supersede" and author == "person"):
-            ended.add(at)
-        proposals += {
-            "retire and add": [end, new],
-            "add and retire": [new, end],
-            "supersede": [over],
-            "add": [new],
-            "retire alone": [end],
-        }[how]
-    await apply(scope, author, *proposals)
-    for at, matter in enumerate(MATTERS):
-        begins = matter.partition("{")[0]
-        assert at in ended or any(one.startswith(begins) for one in texts(scope)), matter

@@ -74,7 +74,7 @@ async def test_a_transcription_is_counted(tmp_path: Path) -> None:
     assert amount.money > 0
 
 
-async def test_the_offline_responder_and_local_embeddings_are_not_counted(tmp_path: Path) -> None:
+async def test_the_notebook_and_local_embeddings_are_not_counted(tmp_path: Path) -> None:
     settings = Settings(_env_file=None, home=tmp_path, model="offline", embedding_model="local")
     async with open_app(settings) as app:
         await app.services.agent.model.complete(REQUEST)

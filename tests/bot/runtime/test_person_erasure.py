@@ -19,10 +19,10 @@ import pytest
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
+from bot.agent.notebook import NotebookModel
 from bot.bus import Answer, Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.cli.main import main
-from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 
@@ -129,7 +129,7 @@ def holding(home: Path, word: bytes) -> list[str]:
 
 async def live(home: Path) -> None:
     """Have Ada and Bob talk, each alone, and both in a group."""
-    async with session_host(home, OfflineModel(), files_mb=1) as host:
+    async with session_host(home, NotebookModel(), files_mb=1) as host:
         ask = host.channel.ask
         blob = await FolderBlobs(home / "blobs").put(b"The rent is 950.")
         sent = Attachment("document", "lease.txt", "text/plain", 16, blob)
@@ -166,7 +166,7 @@ async def move_in(home: Path, talk: Path) -> None:
         return "en"
 
     links = builtin_commands(link_commands(send, language_of))
-    async with session_host(home, OfflineModel(), commands=links) as host:
+    async with session_host(home, NotebookModel(), commands=links) as host:
         hosts.append(host)
         other = host.add_channel("other")
         asked = await host.channel.send("/link", message_id="link")
@@ -218,7 +218,7 @@ async def test_no_byte_of_a_person_is_left_and_the_others_keep_theirs(tmp_path, 
     assert exported.returncode == 0
     assert holding(tmp_path / "exported", b"zebrafinch") == []
     assert holding(tmp_path / "exported", b"Rex")
-    async with session_host(home, OfflineModel(), files_mb=1) as host:
+    async with session_host(home, NotebookModel(), files_mb=1) as host:
         assert "Rex" in await host.channel.ask("What is my dog called?", sender=BOB, chat="8")
         # A channel numbers its messages from 1 again, so these say ids of their own.
         asked = await host.channel.send("What is my zebrafinch called?", message_id="later-1")

@@ -22,9 +22,9 @@ import pexpect
 import pyrage
 import pytest
 
+from bot.agent.notebook import NotebookModel
 from bot.cli.main import main
 from bot.core.errors import BackupFailed
-from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 from bot.transfer.backup import (
     FILES,
@@ -54,7 +54,7 @@ def environment(home: Path) -> dict[str, str]:
 
 async def ask(home: Path, *texts: str) -> str:
     """Say something to the bot of a home; return its last answer."""
-    async with session_host(home, OfflineModel()) as host:
+    async with session_host(home, NotebookModel()) as host:
         for text in texts:
             # A channel numbers its messages from 1 again, so these say ids of their own.
             sent = await host.channel.send(text, message_id=text)
@@ -250,7 +250,7 @@ def test_a_kill_leaves_no_half_backup_and_the_next_one_is_whole(home, tmp_path, 
 
 async def test_a_backup_of_a_running_bot_is_a_state_that_it_had(tmp_path):
     home, saved = tmp_path / "home", []
-    async with session_host(home, OfflineModel()) as host:
+    async with session_host(home, NotebookModel()) as host:
         for number in range(4):
             await host.channel.ask(f"My box {number} is in room {number + 100}.")
             if number % 2:

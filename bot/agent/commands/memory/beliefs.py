@@ -26,7 +26,7 @@ from bot.agent.texts import bold, joined, joined_clauses, local_time
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
 from bot.core.reasons import reason_text
-from bot.memory.gate.belief_updates import is_current
+from bot.memory.gate.belief_updates import is_current, is_unjudged
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.evidence import cite
@@ -47,6 +47,7 @@ _KINDS = {
 }
 _STATES = {
     "active": N_("Believed: a {kind}, {state}."),
+    "unjudged": N_("Not used yet: a {kind}, {state}."),
     "stale": N_("No longer used: a {kind}, {state}."),
     "retired": N_("Ended: a {kind}, {state}."),
 }
@@ -74,6 +75,8 @@ def _line(belief: SynthesizedPattern, context: CommandContext) -> str:
     told = f"{_named(belief)} ({kind})"
     if belief.status != "stale":
         return told
+    if is_unjudged(belief):
+        return _("{belief}: not used yet, {reason}", belief=told, reason=_reason(belief, context))
     return _("{belief}: no longer used, {reason}", belief=told, reason=_reason(belief, context))
 
 
@@ -122,7 +125,7 @@ async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIt
     semantic = context.memory.bus.semantic
     yield _named(pattern)
     yield _(
-        _STATES[pattern.status],
+        _STATES["unjudged" if is_unjudged(pattern) else pattern.status],
         kind=_(_KINDS[pattern.pattern_type]),
         state=_standing(pattern, context),
     )

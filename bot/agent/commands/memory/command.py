@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from bot.agent.commands.export import export
 from bot.agent.commands.memory.beliefs import accept, beliefs, drop, why
-from bot.agent.commands.memory.fact_edits import add, edit, share, unshare
+from bot.agent.commands.memory.fact_edits import add, edit, pin, share, unpin, unshare
 from bot.agent.commands.memory.imports import imports
 from bot.agent.commands.memory.overview import history, summary
 from bot.agent.commands.memory.pending import pause, pending, resume
@@ -40,6 +40,8 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "search": search,
     "history": history,
     "beliefs": beliefs,
+    "pin": pin,
+    "unpin": unpin,
     "share": share,
     "unshare": unshare,
     "export": export,
@@ -57,6 +59,7 @@ _LISTED_FORMS = (
     ("import", N_("have conversations that were imported read for facts")),
     ("pause", N_("learn nothing until `resume`")),
     ("history", N_("show the history of consolidations, newest last")),
+    ("pin N", N_("keep fact N in every prompt; `unpin N` ends it")),
     ("share N", N_("share fact N with everyone who uses this bot; `unshare wN` stops it")),
     ("export", N_("export it as a file")),
     ("clear", N_("clear it (asks first); `undo` restores the facts")),

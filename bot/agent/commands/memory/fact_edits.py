@@ -1,8 +1,9 @@
-"""Commands that add, edit, share and unshare facts."""
+"""Commands that add, edit, pin, share and unshare facts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from bot.agent.commands.memory.fact_numbers import (
     FactNumber,
@@ -21,8 +22,7 @@ from bot.agent.commands.registry import (
     person_batch,
 )
 from bot.core.i18n import N_, _
-from bot.memory.gate.cited_sentences import propose_remembered_line
-from bot.memory.gate.remember_requests import to_memory_line
+from bot.memory.gate.remember_requests import propose_remembered_line, to_memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT, Fact
 from bot.memory.records.proposals import (
     BatchOutcome,
@@ -39,13 +39,13 @@ async def add(text: str, context: CommandContext) -> CommandReply:
     if line is None:
         example = _("What should I add? For example: `/memory add I prefer tea`.")
         return CommandReply(_unusable(text, example))
-    proposal = _asked(line, context)
+    proposal = _asked(line, text.strip(), context)
     outcome = await context.memory.apply(person_batch(context, proposal))
     return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
 
 
-def _asked(line: str, context: CommandContext) -> Proposal:
-    proposal = propose_remembered_line(context.tape.name, context.command_entry, line, line)
+def _asked(line: str, words: str, context: CommandContext) -> Proposal:
+    proposal = propose_remembered_line(context.tape.name, context.command_entry, line, words)
     if not is_other_person(context.author.id, context):
         return proposal
     # An owner may write into another person's memory, but not as that person.
@@ -102,7 +102,7 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     key = idempotency_key(context)
     if key not in scope.fold.decided_keys and fact.status != "active":
         return CommandReply(_ended(number, fact))
-    proposal = _asked(line, context)
+    proposal = _asked(line, text.strip(), context)
     proposal = replace(proposal, op="supersede", fact=fact.id, text=_attributed(line, fact))
     outcome = await scope.apply(person_batch(context, proposal))
     told = _edited(outcome, fact, shared=number.shared)
@@ -131,7 +131,7 @@ def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
 def _attributed(line: str, fact: Fact) -> str:
     """Return an edited text with the speaker's name of the old one, as facts of groups have."""
     said = (f"{evidence.who}: " for evidence in fact.evidence)
-    prefix = next((one for one in said if fact.text.startswith(one)), "")
+    prefix = next((one for one in said if fact.gloss.startswith(one)), "")
     return line if line.startswith(prefix) else prefix + line
 
 
@@ -167,6 +167,44 @@ def _unusable(text: str, otherwise: str) -> str:
     )
 
 
+async def pin(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory pin N``."""
+    return await _pinned("pin", arguments, context)
+
+
+async def unpin(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory unpin N``."""
+    return await _pinned("unpin", arguments, context)
+
+
+async def _pinned(
+    op: Literal["pin", "unpin"], arguments: str, context: CommandContext
+) -> CommandReply:
+    number = parse_fact_number(arguments.strip())
+    if number is None:
+        return CommandReply(
+            _("Which one? For example: `/memory pin 3`. `/memory` lists the numbers.")
+        )
+    fact = find_fact(number, context)
+    if fact is None:
+        return CommandReply(unknown_number_text(number, context))
+    if not may_edit(fact, context.author, shared=number.shared):
+        return CommandReply(_(OWNER_ONLY_TEXT) if number.shared else _(_OTHERS))
+    scope = scope_of(number, context)
+    if idempotency_key(context) not in scope.fold.decided_keys and fact.status != "active":
+        return CommandReply(_ended(number, fact))
+    outcome = await scope.apply(person_batch(context, Proposal(op, fact=fact.id)))
+    if not outcome.decisions:
+        return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)
+    line = fact_line(fact, shared=number.shared)
+    told = (
+        _("In every prompt from now on: {fact}", fact=line)
+        if op == "pin"
+        else _("Not kept in every prompt any more: {fact}", fact=line)
+    )
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)
+
+
 async def share(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory share N``."""
     if context.author.role != "owner":
@@ -186,7 +224,13 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
     if fact.status != "active" and key not in workspace.fold.decided_keys:
         line = fact_line(fact)
         return CommandReply(_("Not shared, because it is not believed here: {fact}", fact=line))
-    proposal = Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence)
+    proposal = Proposal(
+        "add",
+        fact.gloss,
+        subject=fact.subject,
+        evidence=fact.evidence,
+        standing=fact.standing,
+    )
     outcome = await workspace.apply(person_batch(context, proposal))
     if not outcome.decisions:
         return CommandReply(_(ALREADY_DONE), zone_edit=context.memory.with_current_facts)

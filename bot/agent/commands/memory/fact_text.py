@@ -11,6 +11,7 @@ from bot.core.i18n import N_, _, ngettext
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
 from bot.memory.records.fact import Fact
+from bot.memory.records.fact_words import fact_words
 from bot.memory.records.proposals import ProposalDecision
 
 _DOUBTFUL = N_("doubtful ({number})")
@@ -60,14 +61,10 @@ def fact_label(fact: Fact, *, shared: bool = False) -> str:
     return f"**{'w' * shared}{fact.id}.**"
 
 
-def fact_line(fact: Fact, *, shared: bool = False) -> str:
-    """Return a fact as one line, shortened."""
-    return f"{fact_label(fact, shared=shared)} {escape_markdown(shorten(fact.text))}{unverified_mark(fact)}"
-
-
-def unverified_mark(fact: Fact) -> str:
-    """Return a mark for a fact that awaits a judge; empty for others."""
-    return " " + _("(not verified yet)") if fact.unverified else ""
+def fact_line(fact: Fact, timezone: tzinfo | None = None, *, shared: bool = False) -> str:
+    """Return a fact as one line, shortened; a quotation until its sentence is judged."""
+    words = escape_markdown(shorten(fact_words(fact, timezone)))
+    return f"{fact_label(fact, shared=shared)} {words}"
 
 
 def escape_markdown(text: str) -> str:

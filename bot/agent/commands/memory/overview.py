@@ -9,7 +9,6 @@ from bot.agent.commands.memory.fact_text import (
     escape_markdown,
     fact_count_text,
     fact_label,
-    unverified_mark,
 )
 from bot.agent.commands.pagination import paginate, parse_page_number
 from bot.agent.commands.problem_label import problem_labeller
@@ -19,7 +18,8 @@ from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
-from bot.memory.records.fact import Fact
+from bot.memory.records.fact import Fact, newer_first
+from bot.memory.records.fact_words import fact_words
 from bot.memory.session.state.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 
@@ -66,11 +66,14 @@ def _parts(context: CommandContext) -> Iterator[str]:
 def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) -> str:
     today, timezone = context.zone.today(), context.zone.timezone
     lines = []
-    for fact in facts:
+    for fact in newer_first(facts):
         old = age_text(fact.valid_from, today, timezone)
         since = f" ({old})" if old else ""
-        told = f"{escape_markdown(fact.text)}{since}{unverified_mark(fact)}"
-        lines.append(f"{fact_label(fact, shared=shared)} {told}")
+        told = escape_markdown(fact_words(fact, timezone))
+        # A quotation tells its day itself.
+        told += "" if fact.quoted else since
+        pinned = "📌 " if fact.standing else ""
+        lines.append(f"{fact_label(fact, shared=shared)} {pinned}{told}")
     return "\n".join(lines)
 
 
@@ -78,6 +81,12 @@ def _state(context: CommandContext) -> Iterator[str]:
     waiting = len(context.memory.home.fold.pending())
     if waiting:
         yield ngettext("{n} pending: `/memory pending`", "{n} pending: `/memory pending`", waiting)
+    if quoted := sum(fact.quoted for fact in context.memory.facts()):
+        yield ngettext(
+            "{n} is in your own words: no judge has checked a sentence for it.",
+            "{n} are in your own words: no judge has checked a sentence for them.",
+            quoted,
+        )
     if context.memory.paused:
         yield _("Paused: I learn nothing until `/memory resume`.")
     left = ngettext(

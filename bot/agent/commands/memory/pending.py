@@ -72,13 +72,27 @@ async def _item(fact: Fact, context: CommandContext) -> str:
     entry = await context.memory.home.find_batch(fact.admitted)
     decided = find_fact_decision(entry, fact.id) if entry is not None else None
     why = [f"{decided.reason}"] if decided is not None else []
+    if fact.ends:
+        over = [context.memory.home.fold.get(number) for number in fact.replaces]
+        zone = context.zone.timezone
+        ends = [
+            _("It may end {fact}", fact=fact_line(other, zone))
+            for other in over
+            if other is not None
+        ]
+        return "\n".join([fact_line(fact, zone), *ends])
     quotes = [_quote(one, context) for one in fact.evidence[-1:] if assistant_of(one.tape)]
     if fact.origin == "client":
         # A program's words are shown as its words, not as a statement.
-        words = escape_markdown(shorten(fact.text))
+        words = escape_markdown(shorten(fact.gloss))
         told = joined_clauses(why or [_("{who} proposes it", who=fact.evidence[-1].who)])
         return f"{fact_label(fact)} “{words}”\n({escape_markdown(told)})"
-    return "\n".join([fact_line(fact), *quotes, f"({joined_clauses([_origin(fact), *why])})"])
+    return "\n".join([_pending_line(fact), *quotes, f"({joined_clauses([_origin(fact), *why])})"])
+
+
+def _pending_line(fact: Fact) -> str:
+    """Return a fact as it would be if a person accepted it."""
+    return f"{fact_label(fact)} {escape_markdown(shorten(fact.gloss))}"
 
 
 def _quote(evidence: Evidence, context: CommandContext) -> str:
@@ -139,6 +153,8 @@ def _decided(decided: ProposalDecision) -> str:
     fact = decided.fact
     if decided.verdict != "approved" or fact is None:
         return capitalized(f"{decided.reason}")
+    if fact.ends and decided.ended is not None:
+        return _("Ended: {fact}", fact=fact_line(decided.ended))
     if fact.status == "dropped":
         return _("Dropped: {fact}", fact=fact_line(fact))
     accepted = _("Accepted: {fact}", fact=fact_line(fact))

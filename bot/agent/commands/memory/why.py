@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from bot.agent.commands.memory.erased_evidence import is_all_evidence_erased, is_evidence_erased
 from bot.agent.commands.memory.fact_numbers import (
@@ -28,8 +28,9 @@ from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import local_time
 from bot.core.i18n import N_, _
-from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.fact_words import fact_words
 from bot.memory.records.proposals import find_fact_decision
 from bot.tape.entries import TapeEntry
 
@@ -69,19 +70,12 @@ class _Told:
     async def parts(self) -> AsyncIterator[str]:
         """Yield the explanation line by line."""
         fact = self._fact
-        yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact.text)}"
+        yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact_words(fact, self._timezone))}"
         yield await self._status()
         if fact.subject:
             yield _("It is about {subject}.", subject=fact.subject)
-        if fact.slot:
-            yield _(
-                "It is the current value of {name}; a newer value replaces it.",
-                name=escape_markdown(fact.slot),
-            )
-        for before in self._scope.fold.history(fact)[1:]:
-            told = fact_line(before, shared=self._number.shared)
-            valid = validity_text(before, self._timezone)
-            yield _("It replaced {fact} ({valid})", fact=told, valid=valid)
+        for line in self._replaced():
+            yield line
         if self._may_see():
             yield _("Evidence:") if fact.evidence else _("Evidence: no person's words.")
             store = self._context.tape.store
@@ -105,9 +99,24 @@ class _Told:
             yield f"\n{decision}"
             if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
                 yield later
-            proposed = decided.proposal.text
-            if proposed and fact_comparison_key(proposed) != fact_comparison_key(fact.text):
-                yield _("Proposed as: {text}", text=escape_markdown(proposed))
+            if fact.quoted and not fact.ends and fact.gloss != fact.evidence[0].quote:
+                yield _("The model's sentence for it: {text}", text=escape_markdown(fact.gloss))
+
+    def _replaced(self) -> Iterator[str]:
+        """Yield what the fact replaced, or is to replace or end."""
+        fold, shared = self._scope.fold, self._number.shared
+        if self._fact.proposes_change:
+            for number in self._fact.replaces:
+                if (other := fold.get(number)) is not None:
+                    told = fact_line(other, self._timezone, shared=shared)
+                    if self._fact.ends:
+                        yield _("It may end {fact}", fact=told)
+                    else:
+                        yield _("It may take the place of {fact}", fact=told)
+        for before in _all_before(self._fact, fold):
+            told = fact_line(before, self._timezone, shared=shared)
+            valid = validity_text(before, self._timezone)
+            yield _("It replaced {fact} ({valid})", fact=told, valid=valid)
 
     async def _judged(self) -> str:
         """Return the judge's later decision on a fact that was believed at first."""
@@ -126,13 +135,14 @@ class _Told:
         fact = self._fact
         if fact.status == "active":
             valid, sure = validity_text(fact, self._timezone), confidence_text(fact.confidence)
-            if not fact.unverified:
+            if not fact.quoted:
                 return _("Believed {valid}; {confidence}.", valid=valid, confidence=sure)
+            if fact.judged:
+                return _("It is kept as a quotation.")
             return _(
-                "Believed {valid}; {confidence}; not verified yet: the judge has not decided whether "
-                "the evidence supports it.",
-                valid=valid,
-                confidence=sure,
+                "It is a quotation: no judge has said yet whether the model's sentence for it holds. "
+                "{command} says that it does.",
+                command=f"`/memory accept {fact.id}`",
             )
         if fact.status == "pending":
             return _("It is pending: `/memory pending`.")
@@ -150,16 +160,12 @@ class _Told:
 
     def _end(self, entry: TapeEntry) -> str:
         """Return what ended a fact; empty if nothing but its author is known."""
-        heir = next(
-            (
-                fact
-                for fact in self._scope.fold.facts.values()
-                if fact.supersedes == self._fact.id and fact.text and fact.status != "pending"
-            ),
-            None,
-        )
+        heir = next(iter(self._scope.fold.successors(self._fact)), None)
         if self._fact.status == "superseded" and heir is not None:
-            return _("replaced by {fact}", fact=fact_line(heir, shared=self._number.shared))
+            return _(
+                "replaced by {fact}",
+                fact=fact_line(heir, self._timezone, shared=self._number.shared),
+            )
         if entry.data.get("clears") is True:
             return _("all memory was cleared")
         decided = find_fact_decision(entry, self._fact.id)
@@ -187,6 +193,18 @@ class _Told:
         return _("{who} asked", who=who) if who and self._may_see() else _("an owner asked")
 
 
+def _all_before(fact: Fact, fold: FactFold) -> list[Fact]:
+    """Return all facts that a fact replaced, and those that they replaced, newest first."""
+    found: dict[int, Fact] = {}
+    waiting = fold.predecessors(fact)
+    while waiting:
+        before = waiting.pop(0)
+        if before.id not in found:
+            found[before.id] = before
+            waiting += fold.predecessors(before)
+    return list(found.values())
+
+
 def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     """Return a piece of evidence as text: speaker, time, link to the message, entry and quote."""
     when = _("an unknown day")
@@ -203,4 +221,9 @@ def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     line = _("{who}, {message}, entry {entry}", who=who, message=message, entry=entry)
     if not evidence.quote:
         return line
-    return _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote))
+    line = _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote))
+    if not evidence.context:
+        return line
+    return _(
+        "{said} (answering: “{question}”)", said=line, question=escape_markdown(evidence.context)
+    )

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from bot.memory.gate.alignment import collect_goals
 from bot.memory.gate.reference_values import (
     check_key,
     check_no_secret_value,
@@ -38,7 +37,6 @@ from bot.memory.gate.write_result import (
     decision_record,
     parse_write_result,
 )
-from bot.memory.gate.write_support import third_party_texts_in_view
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import episode_entry, episode_id
 from bot.memory.records.fact_fold import bus_entry
@@ -154,10 +152,6 @@ class MemoryBus:
             problem=memory.fold.problem,
         )
 
-    def goals(self) -> list[str]:
-        """Return the north stars and priorities of the session's scope and the workspace."""
-        return collect_goals(self._memory.home.compartments, self._memory.workspace.compartments)
-
     async def write_to_working(
         self, problem_id: str, key: str, value: Any, *, cause: str = ""
     ) -> bool:
@@ -240,15 +234,16 @@ class MemoryBus:
         # Checked before the gate, because rejected writes are recorded, too.
         check_no_secret("\n".join(texts), "secret_unasked")
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
-        parts = [str(pattern.content["then"])] if "then" in pattern.content else []
         kind, evidence = pattern.pattern_type, pattern.evidence_ids
         written = await self._decide(
-            _ProposedWrite(home, "semantic", kind, data, evidence, parts, by, cause, signals)
+            _ProposedWrite(home, "semantic", kind, data, evidence, [], by, cause, signals)
         )
         if isinstance(written, WriteResult):
             return written
         pattern = replace(pattern, confidence=min(pattern.confidence, written.confidence))
-        added = await self.semantic.add_pattern(pattern, cause=cause, record=written.record)
+        added = await self.semantic.add_pattern(
+            pattern, cause=cause, record=written.record, unjudged=by != "person"
+        )
         return WriteResult(written.decision, added, "semantic")
 
     async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:
@@ -281,10 +276,8 @@ class MemoryBus:
             evidence_ids=write.evidence_ids,
             by=write.by,
             kind=write.kind,
-            goals=self.goals(),
             now=now,
             parts=write.parts,
-            others=third_party_texts_in_view(self._memory.fold.window.conversation()),
         )
         signals = worst_signals(computed, write.reported)
         confidence = write_confidence(write.by, signals.source_quality)

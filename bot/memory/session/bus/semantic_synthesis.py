@@ -4,11 +4,12 @@ Rule 1: a belief rests on existing evidence; without any it is refused.
 Rule 2: an existing belief becomes more certain only by new evidence.
 Rule 3: time and lost evidence lower a rank; only a person ends a belief.
 Rule 4: facts change only through the gate; here they appear as beliefs of the type ``fact``.
+Rule 5: what a model concludes is in no prompt until a judge or a person says yes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -17,13 +18,15 @@ from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
 from bot.memory.gate.belief_updates import (
+    UNJUDGED_REASON,
     apply_evidence_faults,
     belief_faults,
     belief_number,
-    decayed_confidences,
+    count_decayed,
     find_same_belief,
     is_current,
-    mark_contradicted_beliefs_stale,
+    judge_belief,
+    mark_stale,
     revalidate_belief,
     sort_by_confidence,
     strengthen_belief,
@@ -34,7 +37,7 @@ from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact_fold import bus_entry
-from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.bus.belief_reader import BeliefReader
 from bot.memory.session.bus.belief_validation import validate_belief
@@ -61,16 +64,17 @@ class SemanticSynthesisStore(BeliefReader):
         *,
         cause: str = "",
         record: Mapping[str, Any] | None = None,
+        unjudged: bool = False,
     ) -> str:
         """Add a belief and return its id.
 
-        If a belief of the same type says the same, it is strengthened by the new evidence instead.
-        Beliefs that contradict the new one become stale.
+        If a belief of the same type has the same text, it is strengthened by the new evidence instead.
 
         Args:
             pattern: A belief without id; its evidence is episodes, or beliefs of the same scope.
             cause: Key of the cause: a repetition changes nothing. Empty for none.
             record: Further data for the event, such as the gate's decision.
+            unjudged: Whether a judge or a person is still to say that its evidence says it.
 
         Raises:
             MemoryRefused: It has no valid evidence or content, or exceeds a limit.
@@ -80,6 +84,7 @@ class SemanticSynthesisStore(BeliefReader):
         if cause and cause in self._home.fold.decided_keys:
             return await self._added_by(cause)
         made = await validate_belief(pattern, self._home, self._store, self._session.name)
+        made = mark_stale(made, UNJUDGED_REASON) if unjudged else made
         known = find_same_belief(made, self._home.compartments.patterns.values())
         of_own = known.evidence_ids if known is not None else []
         fresh = [
@@ -114,8 +119,7 @@ class SemanticSynthesisStore(BeliefReader):
             added = replace(
                 made, id=f"p{compartments.next_pattern}", created_at=now, last_validated=now
             )
-            ended = mark_contradicted_beliefs_stale(added, compartments.patterns.values())
-            return {"patterns": [belief.as_json() for belief in (added, *ended)]}, added.id
+            return {"patterns": [added.as_json()]}, added.id
 
         done = await self._change(compose, cause, record)
         return done if done is not None else await self._added_by(cause)
@@ -197,26 +201,43 @@ class SemanticSynthesisStore(BeliefReader):
 
         await self._change(compose, cause)
 
+    async def judge(
+        self, judgements: Sequence[tuple[SynthesizedPattern, Judgement]], cause: str
+    ) -> None:
+        """Record a judge's rulings on beliefs; one that changed since it was asked about stays as it is.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
+            believed, now = self._home.compartments.patterns, self._clock.now()
+            ruled = [
+                judge_belief(pattern, judgement, now).as_json()
+                for pattern, judgement in judgements
+                if believed.get(pattern.id) == pattern
+            ]
+            return ({"patterns": ruled, "by": "judge"} if ruled else None), None
+
+        await self._change(compose, cause)
+
     # Upkeep.
 
     async def decay_all(self, *, asked: bool = False) -> int:
-        """Record the decay of facts' ranks; return how many facts and beliefs lost confidence.
+        """Record that time lowers confidence; return how many beliefs lost some since the last record.
 
-        A fact's rank falls by 0.5 % per day since it was last confirmed, unless a person asked for
-        the fact. The confidence of other beliefs is a function of time and is not stored. Nothing
-        is removed.
+        It is a function of time and not stored; the prompt shows it as of the last record. Nothing is removed.
 
         Args:
             asked: Also run if the last decay was less than a day ago.
         """
         await self._home.open()
-        if not decayed_confidences(self._home.fold, self._clock.now(), asked=asked)[1]:
+        if not count_decayed(self._home.fold, self._clock.now(), asked=asked):
             return 0
 
         def compose(_version: int) -> tuple[dict[str, Any] | None, int]:
-            ranks, moved = decayed_confidences(self._home.fold, self._clock.now(), asked=asked)
-            told = {str(number): rank for number, rank in sorted(ranks.items())}
-            return ({"ranks": told} if moved else None), moved
+            moved = count_decayed(self._home.fold, self._clock.now(), asked=asked)
+            return ({"decayed": True} if moved else None), moved
 
         return await self._change(compose) or 0
 
@@ -284,7 +305,7 @@ class SemanticSynthesisStore(BeliefReader):
             if data is None:
                 return [], result
             data |= {**(record or {}), **({"key": cause} if cause else {})}
-            # Uses the store's clock, because ranks are compared with its times.
+            # Uses the store's clock, by which beliefs decay.
             return [bus_entry(fold, data, ts=format_time(self._clock.now()))], result
 
         return await self._home.append_change(entries)

@@ -21,10 +21,7 @@ from bot.memory.gate.belief_updates import (
     belief_number,
     find_same_belief,
     is_current,
-    mark_contradicted_beliefs_stale,
-    mark_stale,
 )
-from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.reference_values import strip_erased
 from bot.memory.records.compartment_records import (
     SharedReference,
@@ -34,6 +31,7 @@ from bot.memory.records.compartment_records import (
 )
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.episodes import episode_id, parse_episode_id
+from bot.memory.records.fact import comparison_key
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.session.bus.semantic_synthesis import MAX_BELIEFS
 from bot.memory.session.bus.shared_reference import MAX_REFERENCES, current_references
@@ -202,7 +200,7 @@ class _Believed:
     def __init__(self, fold: FactFold) -> None:
         self._all = dict(fold.compartments.patterns)
         self._next = fold.compartments.next_pattern
-        self._facts = {fact_comparison_key(fact.text): str(fact.id) for fact in fold.active()}
+        self._facts = {comparison_key(fact.gloss): str(fact.id) for fact in fold.active()}
         self._names: dict[str, str] = {}
         self._changed: dict[str, None] = {}
 
@@ -250,16 +248,6 @@ class _Believed:
         added = replace(pattern, id=f"p{self._next}")
         self._next += 1
         self._names[pattern.id] = added.id
-        others = (
-            mark_contradicted_beliefs_stale(added, self._all.values())
-            if added.status == "active"
-            else []
-        )
-        newer = [belief for belief in others if belief.last_validated > added.last_validated]
-        if newer:
-            added = mark_stale(added, Reason("belief_contradicts", evidence=newer[0].id))
-        for other in () if newer else others:
-            self._put(other)
         self._put(added)
 
     def _put(self, pattern: SynthesizedPattern) -> None:
@@ -274,7 +262,7 @@ class _Believed:
             tapes = {tape for tape, _ in evidence_sources([evidence_id], source)}
             mine = bool(tapes) and all(map(of, tapes))
             fact = source.get(int(evidence_id)) if evidence_id.isdecimal() else None
-            known = self._facts.get(fact_comparison_key(fact.text)) if fact is not None else None
+            known = self._facts.get(comparison_key(fact.gloss)) if fact is not None else None
             known = known or self._names.get(evidence_id)
             if mine and known is not None:
                 yield known

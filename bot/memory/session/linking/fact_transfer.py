@@ -1,6 +1,6 @@
 """Move facts between scopes when identities link, and back when they unlink. Pure.
 
-Rule 1: facts keep their evidence; the gate decides on contradictions, as for an import.
+Rule 1: facts keep their evidence, and are quotations there if they were.
 Rule 2: a fact believed only because a person accepted it, or pending, is pending in the other
     scope, too.
 Rule 3: a person who unlinks takes along facts that rest on their words, with that evidence. Facts
@@ -16,12 +16,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from bot.core.reasons import Reason
-from bot.memory.gate.fact_similarity import (
-    fact_comparison_key,
-    is_contradiction,
-    is_same_fact,
+from bot.memory.records.fact import (
+    ORIGIN_TRUST,
+    Evidence,
+    Fact,
+    comparison_key,
+    weakest_origin,
 )
-from bot.memory.records.fact import ORIGIN_TRUST, Evidence, Fact, weakest_origin
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.fact_undo import PARTED
 from bot.memory.records.proposals import Proposal
@@ -43,7 +44,7 @@ def facts_ended_by_leaving(fold: FactFold) -> dict[str, Fact]:
     ended = (
         fact for fact in fold.facts.values() if fact.batch in parted and fact.status == "retired"
     )
-    return {fact_comparison_key(fact.text): fact for fact in ended if fact.text} if parted else {}
+    return {comparison_key(fact.gloss): fact for fact in ended if fact.text} if parted else {}
 
 
 def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
@@ -57,7 +58,7 @@ def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
     gone = facts_ended_by_leaving(target)
     proposals: list[Proposal] = []
     for fact in _held(source):
-        before = gone.get(fact_comparison_key(fact.text))
+        before = gone.get(comparison_key(fact.gloss))
         if before is None or _held_already(fact, target.active()):
             proposals.append(_proposed(fact, fact.evidence))
         else:
@@ -68,11 +69,11 @@ def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
 
 def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
     """Return facts that ended in the joint scope and are still held in a member's own scope."""
-    over = {fact_comparison_key(fact.text) for fact in _held(target)} - {
-        fact_comparison_key(fact.text) for fact in _held(source)
+    over = {comparison_key(fact.gloss) for fact in _held(target)} - {
+        comparison_key(fact.gloss) for fact in _held(source)
     }
     ended = (fact for fact in source.facts.values() if fact.status not in ("active", "pending"))
-    return [fact for fact in ended if fact.text and fact_comparison_key(fact.text) in over]
+    return [fact for fact in ended if fact.text and comparison_key(fact.gloss) in over]
 
 
 def departure_proposals(
@@ -86,11 +87,11 @@ def departure_proposals(
         movers: Their identities.
         ended: Facts that they ended themselves in the joint scope.
     """
-    over = {fact_comparison_key(fact.text) for fact in ended}
+    over = {comparison_key(fact.gloss) for fact in ended}
     ends = [
         Proposal("retire", fact=fact.id)
         for fact in _held(target)
-        if fact_comparison_key(fact.text) in over
+        if comparison_key(fact.gloss) in over
     ]
     taken = [
         _proposed(fact, mine) for fact in _held(source) if (mine := _of(fact.evidence, movers))
@@ -129,19 +130,23 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         suspect = _ACCEPTED
     proposal = Proposal(
         "add",
-        fact.text,
+        fact.gloss,
         subject=fact.subject,
-        slot=fact.slot,
         evidence=evidence,
-        unverified=fact.unverified,
+        quoted=fact.quoted,
+        standing=fact.standing,
     )
     return replace(proposal, review_reason=suspect)
 
 
 def _held_already(fact: Fact, believed: Iterable[Fact]) -> bool:
-    """Say whether a belief says the same as a fact, or contradicts it."""
-    texts = [other.text for other in believed]
-    return any(is_same_fact(fact.text, text) or is_contradiction(fact.text, text) for text in texts)
+    """Say whether a fact has the very same sentence, or took a fact's place."""
+    key = comparison_key(fact.gloss)
+    return any(
+        comparison_key(other.gloss) == key
+        or (other.supersedes is not None and fact.id in (other.supersedes, *other.replaces))
+        for other in believed
+    )
 
 
 def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence, ...]:

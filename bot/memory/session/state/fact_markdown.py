@@ -1,59 +1,72 @@
 """Render facts as Markdown. Pure.
 
-Rule 1: one fact is one line, ``- text``; uncertain facts come last.
-Rule 2: if not all fit, the lowest-ranked are left out of the text; they stay facts.
+Rule 1: one fact is one line, ``- text``; standing facts come first, uncertain ones last.
+Rule 2: if not all fit, those are left out of the text that were said or looked up longest ago; they stay facts.
+Rule 3: a standing fact is never left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import tzinfo
 from types import MappingProxyType
 
+from bot.llm.base import estimate_tokens
 from bot.memory.records.fact import Fact
-from bot.memory.session.state.zone_snapshot import MAX_LONG_TERM_BYTES
 
-MAX_RENDERED_BYTES = MAX_LONG_TERM_BYTES
+FACTS_ROOM = 2_000
+"""Tokens of facts in a prompt for a window of 128,000."""
+
+_SHARE, _OF_SMALL, _LEAST, _MOST = 64, 8, 1_000, 4_000
 _CERTAIN = 0.7
+_BESIDES = 10
+"""Tokens of a line besides the fact: its number and its date."""
 
 
-def render_facts(
-    facts: Iterable[Fact],
-    most_bytes: int = MAX_RENDERED_BYTES,
-    ranks: Mapping[int, float] = MappingProxyType({}),
-) -> str:
-    """Render facts as Markdown within a byte limit; see ``select_facts``."""
-    return markdown_lines(select_facts(facts, most_bytes, ranks))
+def facts_room(window: int) -> int:
+    """Return how many tokens of facts a prompt may have: a 64th of the window, from 1,000 to 4,000.
+
+    Of a small window it is at most an eighth.
+    """
+    return min(max(window // _SHARE, _LEAST), _MOST, window // _OF_SMALL)
 
 
-def markdown_lines(facts: Iterable[Fact]) -> str:
-    """Render facts as Markdown, one line each."""
-    return "\n".join(f"- {fact.text}" for fact in facts)
+def render_facts(facts: Iterable[Fact], room: int = FACTS_ROOM) -> str:
+    """Render facts as Markdown within a number of tokens; see ``select_facts``."""
+    return markdown_lines(select_facts(facts, room))
+
+
+def markdown_lines(facts: Iterable[Fact], timezone: tzinfo | None = None) -> str:
+    """Render facts as Markdown, one line each, with the days of quotations in a time zone."""
+    return "\n".join(f"- {fact.told(timezone)}" for fact in facts)
 
 
 def select_facts(
     facts: Iterable[Fact],
-    most_bytes: int = MAX_RENDERED_BYTES,
-    ranks: Mapping[int, float] = MappingProxyType({}),
+    room: int = FACTS_ROOM,
+    used: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Fact]:
-    """Return the facts that fit into a byte limit, in the order of rendering.
+    """Return all standing facts and those that fit besides, in the order of rendering.
 
     Args:
         facts: Facts that are believed.
-        most_bytes: Size limit in UTF-8 bytes.
-        ranks: Confidence after decay, by fact number; by default the fact's own confidence.
+        room: Most tokens of the text.
+        used: When facts were last looked up, ISO 8601 in UTC, by number.
     """
-    room = most_bytes
+
+    def order(fact: Fact) -> tuple[bool, str, int]:
+        said = max((evidence.when for evidence in fact.evidence), default=fact.changed)
+        return fact.standing, max(said, used.get(fact.id, "")), fact.id
+
     kept: list[Fact] = []
-
-    def rank(fact: Fact) -> tuple[float, str, int]:
-        return ranks.get(fact.id, fact.confidence), fact.changed, fact.id
-
-    for fact in sorted(facts, key=rank, reverse=True):
-        size = len(fact.text.encode("utf-8", "replace")) + 3
-        if size <= room:
+    for fact in sorted(facts, key=order, reverse=True):
+        size = estimate_tokens(fact.text) + _BESIDES
+        if fact.standing or size <= room:
             room -= size
             kept.append(fact)
-    return sorted(kept, key=lambda other: (other.confidence < _CERTAIN, other.id))
+    return sorted(
+        kept, key=lambda other: (not other.standing, other.confidence < _CERTAIN, other.id)
+    )
 
 
 def group_by_subject(facts: Iterable[Fact]) -> dict[str, list[Fact]]:

@@ -25,7 +25,7 @@ REFERENCE_EVENT = "memory.reference"
 
 RECENT_DAYS = 7
 MAX_LONG_TERM_BYTES = 4_000
-"""Size limit of long-term memory in bytes: it is in every prompt."""
+"""Size limit in bytes of long-term memory that is saved as one text."""
 
 MAX_NOTE_BYTES = 4_096
 """Size limit of one day's note in bytes."""
@@ -49,11 +49,13 @@ class MemorySnapshot:
 
     Attributes:
         version: Grows by one with each edit; 0 if there is no zone yet.
-        long_term: Long-term memory as Markdown, at most ``MAX_LONG_TERM_BYTES``.
+        long_term: Long-term memory as Markdown.
         dailies: At most one note per day, oldest first.
         shared: The workspace's facts as Markdown.
         reference: Shared reference and beliefs that the session reads, one line each.
         facts: Fact number and date of validity for each line of long-term memory; empty if unknown.
+        left: How many facts have no room in it.
+        room: Tokens that its facts may have; 0 if unknown.
         cleared: A person cleared memory: older messages are not learned from again.
     """
 
@@ -63,14 +65,27 @@ class MemorySnapshot:
     shared: str = ""
     reference: str = ""
     facts: tuple[tuple[int, str], ...] = ()
+    left: int = 0
+    room: int = 0
     cleared: bool = field(default=False, compare=False)
 
     def with_long_term(
-        self, content: str, facts: tuple[tuple[int, str], ...] = ()
+        self,
+        content: str,
+        facts: tuple[tuple[int, str], ...] = (),
+        *,
+        left: int = 0,
+        room: int = 0,
     ) -> MemorySnapshot:
         """Return the next version with this long-term memory, made from these facts."""
         return replace(
-            self, version=self.version + 1, long_term=content.strip(), facts=facts, cleared=False
+            self,
+            version=self.version + 1,
+            long_term=content.strip(),
+            facts=facts,
+            left=left,
+            room=room,
+            cleared=False,
         )
 
     def numbered_facts(self) -> str:
@@ -110,16 +125,11 @@ class MemorySnapshot:
             for (fact, _), line, text in zip(self.facts, new, plain, strict=True)
             if shown.pop(fact, None) not in (line, text)
         ]
-        for prefix, unsure in ((REMOVED_PREFIX, False), (UNLISTED_PREFIX, True)):
-            if gone := [fact for fact, text in shown.items() if self._lacks_room(text) is unsure]:
-                lines.append(prefix + ", ".join(f"[{fact}]" for fact in gone))
+        if shown:
+            prefix = UNLISTED_PREFIX if self.left else REMOVED_PREFIX
+            lines.append(prefix + ", ".join(f"[{fact}]" for fact in shown))
         changes = "\n".join(lines)
         return changes if len(changes) < len(self.numbered_facts()) or not changes else None
-
-    def _lacks_room(self, text: str) -> bool:
-        """Return whether a fact may be missing for want of room; a result may show it shortened."""
-        room = MAX_LONG_TERM_BYTES - len(self.long_term.encode("utf-8", "replace"))
-        return text.endswith("…") or len(text.encode("utf-8", "replace")) + _BESIDES > room
 
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with these workspace facts."""
@@ -145,16 +155,19 @@ class MemorySnapshot:
     def without_own_memory(self) -> MemorySnapshot:
         """Return the next version without the session's own facts and notes."""
         return replace(
-            self, version=self.version + 1, long_term="", facts=(), dailies=(), cleared=True
+            self,
+            version=self.version + 1,
+            long_term="",
+            facts=(),
+            left=0,
+            dailies=(),
+            cleared=True,
         )
 
 
 REMOVED_PREFIX = "Not in it any more: "
 UNLISTED_PREFIX = "Not in it, ended or for want of room: "
 """Begins the numbers of facts that may have ended, or have no room in memory as it is shown."""
-
-_BESIDES = 8
-"""Bytes of a fact's line besides what a result shows of it, and a few more."""
 
 
 def numbered_fact_line(fact: int, text: str, day: str) -> str:
@@ -170,6 +183,7 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
         data: dict[str, Any] = {"content": snapshot.long_term, "updated_at": now}
         if snapshot.facts:
             data["facts"] = [list(fact) for fact in snapshot.facts]
+            data |= {"left": snapshot.left, "room": snapshot.room}
         entries.append(event(LONG_TERM_EVENT, data))
     if snapshot.shared:
         entries.append(event(SHARED_EVENT, {"content": snapshot.shared, "updated_at": now}))
@@ -244,7 +258,9 @@ def render_memory_block(snapshot: MemorySnapshot, today: date, *, hints: bool = 
     """
     parts = [_HINTS] if hints else []
     if snapshot.long_term:
-        parts.append(f"## Long-term Memory\n{snapshot.numbered_facts()}")
+        more = f"\n({snapshot.left:,} more: {'look them up' if hints else 'not shown'})"
+        told = snapshot.numbered_facts() + (more if snapshot.left else "")
+        parts.append(f"## Long-term Memory\n{told}")
     if snapshot.shared:
         parts.append(f"## Shared with Everyone\n{snapshot.shared}")
     if snapshot.reference:
@@ -289,6 +305,7 @@ def _version(entry: TapeEntry) -> int:
 def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
     long_term = shared = reference = ""
     facts: tuple[tuple[int, str], ...] = ()
+    left = room = 0
     notes: dict[str, str] = {}
     for entry in entries:
         content: Any = entry.data.get("content")
@@ -296,6 +313,7 @@ def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
             continue
         if entry.name == LONG_TERM_EVENT:
             long_term, facts = content, _facts(entry.data.get("facts"))
+            left, room = _count(entry.data.get("left")), _count(entry.data.get("room"))
         elif entry.name == SHARED_EVENT:
             shared = content
         elif entry.name == REFERENCE_EVENT:
@@ -303,7 +321,11 @@ def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
         elif entry.name == DAILY_EVENT and isinstance(day := entry.data.get("date"), str):
             notes[day] = content
     dailies = tuple(DailyNote(day, notes[day]) for day in sorted(notes))
-    return MemorySnapshot(version, long_term, dailies, shared, reference, facts)
+    return MemorySnapshot(version, long_term, dailies, shared, reference, facts, left, room)
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def _facts(value: Any) -> tuple[tuple[int, str], ...]:

@@ -12,12 +12,12 @@ from bot.testing.scripted_model import (
     ScriptedModel,
     ScriptStep,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
 SMALL = HostLimits(window=10)
-COUNTS = fact_operation("The user counts number 1.", "I count number 1.")
+COUNTS = fact_change("The user counts number 1.", "I count number 1.")
 LEARNED = consolidation_reply("[2026-02-10 10:00] Ada counted.", COUNTS)
 CACHED = replace(USAGE, prompt_tokens=40, cached_tokens=30)
 """What a provider reports whose cache serves a conversation."""
@@ -38,11 +38,9 @@ def cached_model(*consolidation: ScriptStep, usage: Usage = CACHED) -> ScriptedM
 
 def kept(*claims: tuple[str, ...]) -> ModelReply:
     """Return what a model writes at the end of the conversation's prompt: claims and quotes."""
-    operations = [
-        {"op": "add", "fact": None, "text": text, "evidence": quotes} for text, *quotes in claims
-    ]
+    operations = [{"op": "add", "text": text, "quotes": quotes} for text, *quotes in claims]
     history = "[2026-02-10 10:00] Ada counted."
-    return text_reply(json.dumps({"history_entry": history, "operations": operations}))
+    return text_reply(json.dumps({"history_entry": history, "changes": operations}))
 
 
 def is_continued(request: ModelRequest) -> bool:

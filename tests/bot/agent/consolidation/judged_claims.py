@@ -28,8 +28,8 @@ def add(*texts: str) -> list[dict[str, Any]]:
 
 
 def change(fact: int, text: str, *ended: int) -> list[dict[str, Any]]:
-    ends = [{"op": "end", "fact": one} for one in ended]
-    return [{"op": "change", "fact": fact, "text": text}, *ends]
+    ends = [{"op": "end", "facts": [one]} for one in ended]
+    return [{"op": "change", "facts": [fact], "text": text}, *ends]
 
 
 def saving(judgement: Script, *turns: list[dict[str, Any]] | None) -> ScriptedModel:

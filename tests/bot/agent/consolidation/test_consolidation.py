@@ -34,7 +34,7 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
     tool_call_reply,
 )
@@ -104,9 +104,9 @@ async def test_history_carries_the_time_of_what_it_covers_and_no_orders_into_the
 
 
 async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_path):
-    oslo = fact_operation("I live in Oslo", "I live in Oslo", message=7)
+    oslo = fact_change("I live in Oslo", "I live in Oslo")
     held = [PausedStep(consolidation_reply(f"{WHEN} x", COUNTS, oslo)) for _ in range(2)]
-    waves = consolidation_reply(f"{WHEN} y", fact_operation("The user waves.", "I wave."))
+    waves = consolidation_reply(f"{WHEN} y", fact_change("The user waves.", "I wave."))
     model = model_of(held[0], held[1], waves)
     async with session_host(tmp_path, model, bounds=HostLimits(window=20)) as host:
         await count(host, 3)
@@ -118,7 +118,7 @@ async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_
         held[0].release.set()
         await host.wait_for_event(MEMORY_CONSOLIDATED)
         memory = await say(host, "/memory")
-        assert "The user counts number 1." in memory
+        assert "I count number 1." in memory
         assert "Oslo" not in memory
         await count(host, 8, begin=11)
         await held[1].entered.wait()
@@ -133,8 +133,8 @@ async def test_what_was_removed_or_cleared_while_it_runs_does_not_come_back(tmp_
 
 
 FACTS = ("I like tea", "I own a boat", "I play chess", "I hate rain", "I run daily", "I paint")
-ENDS = [fact_operation(None, "I count number 1.", op="retire", fact=one) for one in range(1, 7)]
-SAVED = {"history_entry": f"{WHEN} x", "operations": [COUNTS]}
+ENDS = [fact_change("", "I count number 1.", op="end", facts=[one]) for one in range(1, 7)]
+SAVED = {"history_entry": f"{WHEN} x", "changes": [COUNTS]}
 
 
 def save(**arguments: object):
@@ -148,7 +148,7 @@ BAD = {
     "cut off": (replace(save(), finish_reason="length"), "cut off"),
     "empty history": (save(history_entry="  "), "history entry is empty"),
     "no such operation": (
-        save(operations=[fact_operation("x", "x", op="replace_all")]),
+        save(changes=[fact_change("x", "x", op="replace_all")]),
         "cannot be used",
     ),
 }
@@ -199,9 +199,9 @@ async def test_no_two_attempts_ask_the_same_and_each_waits_longer(tmp_path):
     [
         text_reply(f"Here:\n```json\n{json.dumps(SAVED)}\n```"),
         text_reply(json.dumps(SAVED)),
-        save(operations=json.dumps([COUNTS])),
-        save(operations=[json.dumps(COUNTS)]),
-        save(operations=COUNTS),
+        save(changes=json.dumps([COUNTS])),
+        save(changes=[json.dumps(COUNTS)]),
+        save(changes=COUNTS),
     ],
     ids=["a fence", "text", "operations as text", "an operation as text", "no list"],
 )
@@ -209,18 +209,17 @@ async def test_an_answer_in_another_form_is_read(tmp_path, answer):
     async with session_host(tmp_path, model_of(answer), bounds=SMALL) as host:
         await count(host, 5)
         await host.wait_for_event(HISTORY_EVENT)
-        assert "The user counts number 1." in await say(host, "/memory")
+        assert "I count number 1." in await say(host, "/memory")
 
 
 @pytest.mark.parametrize(
     ("operations", "why"),
     [
-        (ENDS, "does not end"),
-        ([fact_operation("The user is rich.", "I am rich")], "does not say"),
-        ([fact_operation("The user counts.", "I count", 99)], "not in the range"),
-        ([fact_operation("(nothing)", "I am nobody")], "says nothing"),
+        (ENDS, "this would end 6 of 6"),
+        ([fact_change("The user is rich.", "I am rich")], "no message of the user in view says"),
+        ([fact_change("(nothing)", "I am nobody")], "says nothing"),
     ],
-    ids=["the end of everything", "a quote of nobody", "no such message", "nothing"],
+    ids=["the end of everything", "a quote of nobody", "nothing"],
 )
 async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(
     tmp_path, operations, why
@@ -269,13 +268,12 @@ async def test_what_the_cache_serves_is_not_read_again_and_what_stays_in_view_wa
     "useless",
     [
         text_reply("You counted to five."),
-        text_reply('{"history_entry": " ", "operations": []}'),
-        kept(*[("The user counts.", *["I count number 1."] * 12)] * 17),
+        text_reply('{"history_entry": " ", "changes": []}'),
         replace(kept(), finish_reason="length"),
         tool_call_reply(("memory_recall", {"query": "numbers"})),
         ContextOverflow("too long"),
     ],
-    ids=["prose", "no history", "quotes without end", "cut off", "a call", "too long"],
+    ids=["prose", "no history", "cut off", "a call", "too long"],
 )
 async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from_then_on(
     tmp_path, useless
@@ -286,7 +284,7 @@ async def test_a_model_that_writes_something_else_is_asked_in_the_usual_way_from
         await host.wait_for_event(MEMORY_CONSOLIDATED)
         await count(host, 4, begin=6)
         await host.wait_for_event(MEMORY_CONSOLIDATED, 2)
-        assert "The user counts number 1." in await say(host, "/memory")
+        assert "I count number 1." in await say(host, "/memory")
     assert list(map(is_continued, model.requests_for("consolidation"))) == [True, False, False]
 
 

@@ -64,7 +64,7 @@ async def test_what_is_used_is_told_for_a_person_and_to_owners_for_everybody(tmp
         await talk(host, ("/budget all", "in our private chat"), private=False)
 
 
-async def test_near_a_limit_a_person_is_told_once_and_at_it_the_offline_responder_answers(tmp_path):
+async def test_near_a_limit_a_person_is_told_once_and_at_it_the_notebook_answers(tmp_path):
     async with metered(tmp_path, 0.3) as host:
         await talk(host, ("/budget set each 1$ day", "Limit set: each person: $1.00 a day"))
         near = "hello\n\n_Budget: $0.90 of $1.00 today (for each person), $0.10 left._"

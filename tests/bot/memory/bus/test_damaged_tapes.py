@@ -54,7 +54,7 @@ _RECORDS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _OTHERS = (
-    *("expired", "ranks", "active", "wanted", "key", "previous", "decayed", "used", "versions"),
+    *("expired", "uses", "active", "wanted", "key", "previous", "decayed", "used", "versions"),
     *("next_problem", "next_pattern", "ops"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,19 @@ from waiting import until
 from bot.agent.consolidation.imported_tapes import read_imported_tape
 from bot.bus import Sender
 from bot.cli.import_assistants import import_assistant
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.offline.model import OfflineModel
 from bot.runtime.settings import load_settings
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_change,
+    text_reply,
+)
 
 BOB = Sender("8", "Bob")
 START = 1_700_000_000.0
@@ -63,6 +70,33 @@ def bring_again(folder: Path) -> None:
     assert import_assistant(settings, "chatgpt", folder / "again.json", person="fake:7") == 0
 
 
+TOLD = {
+    "My sister Paula works as a nurse.": "The user's sister Paula works as a nurse.",
+    "My cat is called Miso.": "The user's cat is called Miso.",
+    "I live in Lisbon.": "The user lives in Lisbon.",
+}
+"""What people said, and the facts that a model finds in it."""
+
+
+def reading() -> ScriptedModel:
+    """A model that finds ``TOLD`` in what it reads, and answers with its memory of cats."""
+
+    def read(request: ModelRequest) -> ModelReply:
+        shown = str(request.messages[-1]["content"])
+        found = [
+            fact_change(fact, said)
+            for said, fact in TOLD.items()
+            if re.search(rf"#\d+ [^\n]*{re.escape(said)}", shown)
+        ]
+        return consolidation_reply("[2023-11-14 22:00] They talked.", *found)
+
+    def answer(request: ModelRequest) -> ModelReply:
+        known = "Miso" in str(request.messages)
+        return text_reply("Miso" if known else "I don't know.")
+
+    return ScriptedModel(answer, consolidation=read)
+
+
 async def facts(host: Host, scope: str = "person:fake:7") -> list[Fact]:
     memory = ScopeMemory(TapeService(host.store, scope), "person", host.clock)
     await memory.open()
@@ -86,7 +120,7 @@ async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepte
         talk("late", "My sister Paula works as a nurse.", "Nice.", start=START + 9_000_000),
         talk("early", "My cat is called Miso.", "A lovely name!", "I live in Lisbon.", "Sunny!"),
     )
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         shown = await host.channel.ask("/memory import")
         assert "**Imported conversations: 2** (2 of ChatGPT)" in shown
         assert "0 conversations were read for facts, 2 were not" in shown
@@ -112,7 +146,7 @@ async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepte
 
 async def test_nothing_is_read_until_it_is_asked_for_and_a_pause_holds(tmp_path):
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         await host.channel.ask("hello")
         await host.channel.ask("/memory pause")
         told = await host.channel.ask("/memory import start")
@@ -134,7 +168,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
         talk("k", "My cat is called Miso.", "Miso it is.", "I live in Lisbon.", "Ah."),
         talk("unread", "Miso again.", "Yes."),
     )
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         await host.channel.ask("/memory import start")
         await all_read(host)
         await host.channel.ask("/memory accept all")
@@ -147,7 +181,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
     for file in (tmp_path / "tapes").rglob("*"):
         if file.is_file():
             assert b"Miso" not in file.read_bytes(), file
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         said = [one.payload.get("content") for one in await host.tape("chatgpt:k")]
         assert "I live in Lisbon." in said
 
@@ -155,7 +189,7 @@ async def test_what_is_erased_goes_from_imported_tapes_too(tmp_path):
 @pytest.mark.parametrize("private", [True, False])
 async def test_others_and_groups_see_nothing_of_it(tmp_path, private):
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         sent = await host.channel.send(
             "/memory import start", sender=BOB, private=private, chat="9"
         )
@@ -167,11 +201,11 @@ async def test_others_and_groups_see_nothing_of_it(tmp_path, private):
 async def test_a_command_in_an_imported_conversation_learns_nothing_of_it(tmp_path):
     """The site lets an owner give commands in any conversation."""
     await brought(tmp_path, talk("k", "My cat is called Miso.", "Hm."))
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         channel = host.add_channel("chatgpt")
         await channel.ask("/memory", chat="k")
         await channel.ask("/new", chat="k")
         assert "Miso" not in await channel.ask("/memory", chat="k")
-    async with session_host(tmp_path, OfflineModel()) as host:
+    async with session_host(tmp_path, reading()) as host:
         assert await facts(host) == []
         assert await host.events("memory/consolidated", "chatgpt:k") == []

@@ -31,7 +31,7 @@ def _answer(body):
     """Answer a turn, and consolidate without any fact."""
     forced = (body.get("tool_choice") or {}) if isinstance(body.get("tool_choice"), dict) else {}
     if forced.get("function", {}).get("name") == "save_memory":
-        return Reply(calls=(Call("save_memory", {"history_entry": "Kept.", "operations": []}),))
+        return Reply(calls=(Call("save_memory", {"history_entry": "Kept.", "changes": []}),))
     return Reply("fine")
 
 

@@ -12,12 +12,12 @@ from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
     consolidation_reply,
-    fact_operation,
+    fact_change,
     text_reply,
 )
 
 SMALL = HostLimits(window=10)
-HOME = fact_operation("The user lives in Oslo.", "I live in Oslo")
+HOME = fact_change("The user lives in Oslo.", "I live in Oslo")
 TOLD = consolidation_reply("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
 
 
@@ -42,7 +42,7 @@ async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
         [segment] = await host.store.segments("fake:1")
         assert segment.last_id < boundary.id
     system, *history = model.requests_for()[-1].messages
-    assert "- [1] The user lives in Oslo." in system["content"]
+    assert '- [1] On 10 February 2026 the user said: "I live in Oslo' in system["content"]
     assert "summary: [2026-02-10 10:00] Ada said that she lives in Oslo." in system["content"]
     assert len(history) == 1
 
@@ -79,7 +79,7 @@ async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_pat
         assert history.data["range"][1] < boundary.id
         await host.channel.ask("and now?")
     last = model.requests_for()[-1].messages
-    assert "- [1] The user lives in Oslo." in last[0]["content"]
+    assert '- [1] On 10 February 2026 the user said: "I live in Oslo' in last[0]["content"]
     assert "hello" in str(last[1:])
 
 

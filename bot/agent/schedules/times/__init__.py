@@ -1,0 +1,1 @@
+"""Times in words, in each language of the program. Pure."""

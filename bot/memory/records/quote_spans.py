@@ -1,0 +1,118 @@
+"""Find a quote in a text, and the sentence around it. Pure.
+
+Rule 1: a quote is found if it is equal but for white space, case, and kinds of quotation marks, dashes
+    and dots; nothing else decides. Likeness only shows the nearest passage when it is not found.
+Rule 2: what is kept is the text's own spelling, and the whole sentence: part of one may say the opposite.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from bot.core.patterns import LazyPattern
+
+LONGEST_TEXT = 20_000
+"""Characters of a text in which a quote is looked for."""
+LONGEST_SENTENCE = 300
+"""Characters of a sentence that is kept whole around a quote."""
+
+_MARKS = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛`´′‹›ʼ", "'"),
+        **dict.fromkeys("“”„‟«»″「」『』", '"'),
+        **dict.fromkeys("‐‑‒–—―−－", "-"),
+        "…": "...",
+    }
+)
+_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
+_AROUND = " \t\n\r'\".,;:!?()[]-*_。！？、，"
+_ENDS = LazyPattern(r"[.!?…][\"'”’»)\]]{0,3}(?=\s)|[。！？]|\n")
+_NO_SPACES = LazyPattern(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_COMPARED = 4_000
+
+
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
+    """Return where a text has a quote, as whole words; None if it does not."""
+    wanted = "".join(folded for _, _, folded in _folded(quote[:LONGEST_TEXT])).strip(_AROUND)
+    if not wanted:
+        # A sign alone, such as a thumb, is a quote if it is all that was said.
+        alone = quote.strip()
+        start = text.find(alone)
+        return (start, start + len(alone)) if alone and alone == text.strip() else None
+    flat, starts, ends = _flat(text[:LONGEST_TEXT])
+    at = flat.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_is_within_word(flat, at) or _is_within_word(flat, end)):
+            return starts[at], ends[end - 1]
+        at = flat.find(wanted, end)
+    return None
+
+
+@lru_cache(maxsize=128)
+def _flat(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """Return a text as it is compared, and where each of its characters begins and ends."""
+    # Cached, because many quotes are looked for in the same messages.
+    pieces = list(_folded(text))
+    return (
+        "".join(folded for _, _, folded in pieces),
+        tuple(start for start, _, folded in pieces for _ in folded),
+        tuple(end for _, end, folded in pieces for _ in folded),
+    )
+
+
+def _folded(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the characters of a text with their places, as they are compared."""
+    spaced = True
+    at = 0
+    while at < len(text):
+        end = at + 1
+        while end < len(text) and unicodedata.combining(text[end]):
+            end += 1
+        signs = text[at:end]
+        if signs.isspace():
+            if not spaced:
+                yield at, end, " "
+            spaced = True
+        elif signs not in _INVISIBLE:
+            yield at, end, unicodedata.normalize("NFKC", signs).translate(_MARKS).casefold()
+            spaced = False
+        at = end
+
+
+def _is_within_word(text: str, at: int) -> bool:
+    if not 0 < at < len(text) or not (text[at - 1].isalnum() and text[at].isalnum()):
+        return False
+    return not (_NO_SPACES.match(text[at - 1]) or _NO_SPACES.match(text[at]))
+
+
+def sentence_around(start: int, end: int, text: str) -> str:
+    """Return the sentences of a text that a passage is part of; the passage alone if they are long."""
+    breaks = [0, *(hit.end() for hit in _ENDS.finditer(text)), len(text)]
+    first = max(place for place in breaks if place <= start)
+    last = min(place for place in breaks if place >= end)
+    whole = text[first:last].strip()
+    return whole if len(whole) <= LONGEST_SENTENCE else text[start:end].strip()
+
+
+def _sentences(text: str) -> Iterator[str]:
+    at = 0
+    for hit in _ENDS.finditer(text):
+        yield text[at : hit.end()].strip()
+        at = hit.end()
+    yield text[at:].strip()
+
+
+def nearest_passage(quote: str, texts: list[str]) -> str:
+    """Return the sentence among texts that a quote is most like, to show it; empty if there is none."""
+    parts = [part for text in texts for part in _sentences(text[:_COMPARED])]
+    wanted = quote[:LONGEST_SENTENCE].casefold()
+    best, share = "", 0.0
+    for part in parts[-50:]:
+        matcher = SequenceMatcher(None, part[:LONGEST_SENTENCE].casefold(), wanted)
+        if part and (matcher.real_quick_ratio() > share) and (found := matcher.ratio()) > share:
+            best, share = part, found
+    return best[:LONGEST_SENTENCE]
