@@ -115,9 +115,13 @@ class NotebookModel:
 
 def remembered_text(text: str) -> str | None:
     """Return what a message asks to save as a fact, in any of the program's languages; None if nothing."""
-    words = {_plain(one) for one in every_translation(REMEMBER)}
     head, colon, rest = text.replace("：", ":", 1).partition(":")
-    return rest.strip() or None if colon and _plain(head) in words else None
+    return rest.strip() or None if colon and _plain(head) in _remember_words() else None
+
+
+@cache
+def _remember_words() -> frozenset[str]:
+    return frozenset(map(_plain, every_translation(REMEMBER)))
 
 
 def _plain(word: str) -> str:
