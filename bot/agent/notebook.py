@@ -87,9 +87,7 @@ class NotebookModel:
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds."""
         if request.purpose == "consolidation":
-            return _calls(
-                "save_memory", [{"history_entry": _(_NOTHING_WRITTEN), "operations": []}], 0
-            )
+            return _calls("save_memory", [{"history_entry": _(_NOTHING_WRITTEN), "changes": []}], 0)
         if request.purpose != "turn":
             return ModelReply(_(_NOTHING_WRITTEN), model=self.name)
         messages = _with_texts(request)
