@@ -40,25 +40,6 @@ def content_terms(text: str) -> list[str]:
     return terms
 
 
-class TermSet:
-    """The terms of a text; membership ignores endings."""
-
-    def __init__(self, terms: list[str]) -> None:
-        self._all = set(terms)
-        self._begun: dict[str, list[str]] = {}
-        for term in self._all:
-            if len(term) >= 4:
-                self._begun.setdefault(term[:4], []).append(term)
-
-    def __contains__(self, term: object) -> bool:
-        """Return whether the set has the term, or one with the same stem."""
-        if not isinstance(term, str) or term in self._all:
-            return term in self._all
-        if len(term) < 4 or term[0] == "=":
-            return False
-        return any(same_stem(term, other) for other in self._begun.get(term[:4], ())[:200])
-
-
 def shared_prefix_length(first: str, second: str) -> int:
     """Return how many letters two words have in common at their start."""
     shared = 0

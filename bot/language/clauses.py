@@ -37,9 +37,7 @@ from bot.language.speech_patterns import (
     ATTRIBUTION,
     CLAUSE_BOUNDARY,
     CONDITIONAL,
-    DOUBTS,
     GERMAN_SUBJUNCTIVE,
-    HYPOTHETICAL_CLAIM,
     JOKES,
     LAUGHS,
     NO_JOKE,
@@ -50,12 +48,10 @@ from bot.language.speech_patterns import (
     REPORTS,
     REPORTS_UNSPACED,
     REQUESTS,
-    RETRACTION,
     SPEAKER_PREFIX,
     SUPPOSES,
     TAG,
     THIRD_PERSON_REPORT,
-    WANTS,
     WISHES,
 )
 
@@ -77,12 +73,6 @@ def parse_clauses(said: str) -> tuple[Clause, ...]:
 
 def _is_joke(low: str) -> bool:
     return bool(JOKES.search(NO_JOKE.sub(" ", low)))
-
-
-def is_retraction(sentence: str) -> bool:
-    """Return whether a short sentence retracts the text before it."""
-    low = fold_text(sentence)
-    return len(low) < 80 and (_is_joke(low) or bool(RETRACTION.search(low)))
 
 
 def _as_joke(clause: Clause) -> Clause:
@@ -241,26 +231,6 @@ def _kin_in(low: str) -> frozenset[str]:
     return frozenset(KIN[form] for form in KIN_UNSPACED if form in low)
 
 
-def is_hypothetical_claim(claim: str) -> bool:
-    """Return whether a claim itself says that it is a wish, a plan or a condition."""
-    return bool(HYPOTHETICAL_CLAIM.search(fold_text(claim)))
-
-
 def is_request(text: str) -> bool:
     """Return whether a question asks the assistant to do something."""
     return bool(REQUESTS.search(fold_text(text)))
-
-
-def states_wish(claim: str) -> bool:
-    """Return whether a claim says what somebody wants."""
-    return bool(WANTS.search(fold_text(claim)))
-
-
-def expresses_doubt(text: str) -> bool:
-    """Return whether a text leaves open whether something is or will be true."""
-    return bool(DOUBTS.search(fold_text(text)))
-
-
-def is_reported_speech(claim: str) -> bool:
-    """Return whether a claim itself reports what somebody said."""
-    return bool(REPORTS.search(fold_text(claim)) or ATTRIBUTION.search(fold_text(claim)))

@@ -25,9 +25,6 @@ _WORD = LazyPattern(r"[^\W_]+(?:['.-][^\W_]+)*")
 UNSPACED = LazyPattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 )
-CASELESS = LazyPattern(
-    "[\u0590-\u08ff\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
 
 
 def normalize_typography(text: str) -> str:
@@ -48,12 +45,3 @@ def fold_text(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the words of a folded text, in order."""
     return _WORD.findall(text)
-
-
-def character_bigrams(text: str) -> set[str]:
-    """Return the pairs of neighbouring characters of the unspaced parts of a folded text."""
-    bigrams: set[str] = set()
-    for word in words(text):
-        if UNSPACED.search(word):
-            bigrams.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-    return bigrams

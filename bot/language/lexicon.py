@@ -67,15 +67,6 @@ WEAK_NEGATION = LazyPattern(
 )
 """May support a negative claim without being a negation."""
 
-PAST = LazyPattern(
-    r"\b(?:was|were|had|lived|worked|studied|used|before|once|war|hatte|wohnte|lebte|arbeitete|fruher|etait"
-    r"|avait|vivia|trabajaba|era|tenia|viveva|lavorava|morava|tinha|был\w?|жил\w?|работал\w?)\b|过|以前|前"
-)
-IMPLICIT_NEGATION = LazyPattern(
-    r"\b(?:vegetari\w{1,4}|vegan\w{0,3}|single|unemployed|teetotal\w{0,3}|sober|dislik\w{1,3}|hat(?:es|ed)"
-    r"|avoid\w{0,3}|unable|lacks?|arbeitslos|hasst|meidet|deteste|odia|evita|bereft|free|refus\w{1,3})\b"
-)
-"""Denies by its meaning, so that a negation may support it."""
 
 IDIOMS = LazyPattern(
     r"\bnot (?:only|just|to mention)\b|\bcan(?:'t|not) (?:wait|help|stop|believe)\b|\bcouldn't (?:be|agree)\b"

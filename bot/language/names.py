@@ -22,9 +22,6 @@ _ADDRESS = LazyPattern(
     r"(?:https?://|www\.)[^\s<>\"]{3,300}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|@\w{2,64}"
 )
 _TOKEN = LazyPattern(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
-_MIXED = LazyPattern(
-    r"[A-Za-z][^\W\d_]{0,40}[Ͱ-ӿ][^\W\d_]{0,40}|[Ͱ-ӿ][^\W\d_]{0,40}[A-Za-z][^\W\d_]{0,40}"
-)
 _UNIT = LazyPattern(r"uhr|[ckm]?m[23]|\d+[a-z]{1,3}")
 _ENDS = frozenset('.!?。！？:"“„«([')
 _SUBJECT_OF = frozenset(
@@ -96,15 +93,6 @@ _INFLECTED = frozenset(
     isch а у е ы и о ю я ь ой ом ем ей ев ов ам ами ах ях ии ию ия иу ья ье
     """.split()
 )  # fmt: skip
-
-
-def mixed_script_word(text: str) -> str:
-    """Return the first word that mixes Latin with Greek or Cyrillic letters; else an empty text.
-
-    Such letters look alike, so the word may imitate another.
-    """
-    match = _MIXED.search(text)
-    return match.group() if match else ""
 
 
 def extract_names(claim: str) -> list[str]:

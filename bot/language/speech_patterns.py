@@ -58,25 +58,10 @@ WISHES = LazyPattern(
 GERMAN_SUBJUNCTIVE = LazyPattern(
     r"\b(?:hätte|wäre|würde|könnte|möchte|lebte ich|wohnte ich|hätten|wären|würden)\b"
 )
-HYPOTHETICAL_CLAIM = LazyPattern(
-    r"\b(?:would|wish\w*|want\w*|hope\w*|dream\w*|if|when|unless|might|may|maybe|perhaps|possibly|consider\w*|think\w*|plan\w*|could|likes? to|mochte|wurde|wunscht|wenn|will"
-    r"|vielleicht|voudrait|aimerait|souhaite|reve|peut-etre|si|quisiera|gustaria|quiere|suena|quizas|vorrebbe|vuole|veut|prefer\w*|prefier\w*|intends?|forse|se|gostaria|quer|talvez|хотел\w? бы|хочет|мечтает|если|возможно)\b"
-    r"|想|如果|希望|可能|もし|たい|かも"
-)
 REQUESTS = LazyPattern(
     r"\b(?:(?:could|can|would|will) you|would you mind|(?:kannst|konntest|wurdest) du|(?:peux|pourrais)-tu|pouvez-vous|puedes"
     r"|podrias|puoi|potresti|podes|podias|voce pode|можешь|мог(?:ла)? бы)\b"
 )
-WANTS = LazyPattern(
-    r"\b(?:wants?|wish(?:es)?|would like|prefers?|asks?|asked|requests?|mochte|wunscht|bittet|souhaite|veut|voudrait|quiere"
-    r"|prefiere|vuole|preferisce|quer|prefere|хочет|просит)\b"
-)
-DOUBTS = LazyPattern(
-    r"\b(?:might|may(?= [^\W\d_])|maybe|perhaps|possibly|probably|not sure|consider\w*|think\w* (?:of|about)|vielleicht|eventuell|moglicherweise"
-    r"|uberlegt?|uberlege|peut-etre|pourrait|envisage|quizas?|tal vez|podria|forse|potrebbe|talvez|poderia"
-    r"|может быть|возможно|думаю о)\b|也许|可能|かもしれ"
-)
-"""Words that leave open whether something is true."""
 JOKES = LazyPattern(
     r"\b(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|joking|jk|j/k|april fools?|that was a joke|(?:nur|war nur) spass|spass(?=,)|mdr non|nur ein (?:scherz|witz)|war (?:ein )?scherz|scherz|je (?:plaisante|rigole|blague)|c'est une blague"
     r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю|хаха)\b|(?<=\s)/s$|开玩笑|開玩笑|冗談"
@@ -85,9 +70,6 @@ LAUGHS = LazyPattern(r"\b(?:(?:ha){2,5}h?|(?:ja){2,5})\b|[😂🤣]")
 """Marks only its own sentence as a joke: people also laugh beside what they mean."""
 NO_JOKE = LazyPattern(
     r"\b(?:not|no|kein|ohne|without|pas|sin|non|nao|не|n't) (?:just |only |a |une? |uma |es |sto |estou )?(?:kidding|joking|joke|scherz|spass|blague|broma|scherz\w*|brincando|brincadeira|шучу|шутка)|不是开玩笑|冗談じゃな"
-)
-RETRACTION = LazyPattern(
-    r"\b(?:that(?:'s| is| was) (?:not true|a lie|wrong)|not really|i lied|stimmt (?:aber )?nicht|gelogen|это неправда)\b"
 )
 _SAYS = (
     "says|said|say|tells|told|claims|claimed|thinks|thought|think|believes|believed|believe|insists|insisted|reckons|assumes|assumed|wrote|writes|argues|joked|jokes|pretends|suggested|swears"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bot.bus import Grant
 from bot.core.clock import format_time
 from bot.memory.records.attachments import attachments_in, one_line
@@ -76,11 +74,6 @@ def third_party_texts(entry: TapeEntry) -> list[str]:
             if entry_attachment.third_party_text
         ),
     ]
-
-
-def cite_third_party(tape: str, entry: TapeEntry, quote: str) -> Evidence:
-    """Return text that came with a message but is not its sender's as evidence."""
-    return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")  # for the model
 
 
 def entry_origin(entry: TapeEntry) -> EvidenceOrigin:

@@ -193,12 +193,6 @@ class ProposalDecision:
     previous: Fact | None = None
 
     @property
-    def is_believed(self) -> bool:
-        """Whether the fact is believed now, new or not."""
-        held = self.fact is not None and self.fact.status == "active"
-        return self.verdict == "approved" or (self.verdict == "known" and held)
-
-    @property
     def is_rejected(self) -> bool:
         """Whether the proposal is neither believed nor waits for a person."""
         return self.verdict in ("refused", "logged")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -26,12 +26,6 @@ _MARKS = LazyPattern(r"[\[\]()<>:\x00-\x1f]")
 def sent_time(entry: TapeEntry) -> datetime | None:
     """Return when an entry was sent, by the platform's clock if known; timezone-aware."""
     return _moment(entry.meta.get("sent") or entry.meta.get("ts"))
-
-
-def sent_date(entry: TapeEntry, timezone: tzinfo | None) -> date | None:
-    """Return the date on which an entry was sent, in the user's time zone; None if unknown."""
-    moment = sent_time(entry)
-    return moment.astimezone(timezone).date() if moment is not None else None
 
 
 def recorded_at(entry: TapeEntry) -> datetime | None:
