@@ -8,6 +8,7 @@ Rule 2: what is kept is the text's own spelling, and the whole sentence: part of
 from __future__ import annotations
 
 import unicodedata
+from array import array
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -53,14 +54,14 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=128)
-def _flat(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+def _flat(text: str) -> tuple[str, array[int], array[int]]:
     """Return a text as it is compared, and where each of its characters begins and ends."""
-    # Cached, because many quotes are looked for in the same messages.
+    # Cached, because many quotes are looked for in the same messages; in arrays, a long text takes 0.2 MB, not 1.
     pieces = list(_folded(text))
     return (
         "".join(folded for _, _, folded in pieces),
-        tuple(start for start, _, folded in pieces for _ in folded),
-        tuple(end for _, end, folded in pieces for _ in folded),
+        array("I", (start for start, _, folded in pieces for _ in folded)),
+        array("I", (end for _, end, folded in pieces for _ in folded)),
     )
 
 
