@@ -308,12 +308,16 @@ class MessageLoop:
 
     def _remembering(self, inbound: Inbound) -> ParsedCommand | None:
         """Return the command that saves a line as a fact, where no model reads the line."""
-        if not is_to_answer(inbound) or (text := remembered_text(inbound.text)) is None:
+        if not is_to_answer(inbound):
             return None
         fold = self._session.fold
         agent = self._session.services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
-        is_notebook = agent.model.name == NotebookModel.name
-        return parse_command(f"/memory add {text}") if is_notebook else None
+        if (
+            agent.model.name != NotebookModel.name
+            or (text := remembered_text(inbound.text)) is None
+        ):
+            return None
+        return parse_command(f"/memory add {text}")
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
