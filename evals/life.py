@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from bot.llm.base import (
     CapabilityProfile,
@@ -22,6 +23,7 @@ from bot.llm.base import (
     Usage,
     estimate_tokens,
 )
+from bot.testing.scripted_model import judgement_reply
 
 _NAMES = (
     "Rome Oslo Bergen Lyon Porto Graz Turin Basel Leeds Malmo Gdansk Vilnius Riga Ghent".split()
@@ -206,6 +208,8 @@ class Keeper:
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Answer a turn with a word, and a consolidation with operations."""
         prompt = sum(estimate_tokens(str(one.get("content"))) for one in request.messages)
+        if request.purpose == "judgement":
+            return judgement_reply(request, _ruling)
         if request.purpose != "consolidation":
             if on_text is not None:
                 on_text("All right.")
@@ -254,6 +258,21 @@ class Keeper:
         if old is not None and self._dice.random() < 0.5:
             return _operation("change", said, text, facts[old])
         return _operation("add", said, text)
+
+
+def _ruling(claim: dict[str, Any]) -> tuple[str, list[int]]:
+    """Return a right judge's ruling on a claim, and the numbers of the facts that it ends."""
+    said = [one["words"] for one in claim["said"]]
+    for attribute in ATTRIBUTES:
+        if (value := attribute.keeps(claim["claim"])) is not None:
+            ended = [
+                known["number"]
+                for known in (*claim.get("replaces", ()), *claim.get("others", ()))
+                if attribute.keeps(known["fact"]) not in (None, value)
+            ]
+            told = value in [_told(attribute, one) for one in said]
+            return ("supported", ended) if told else ("not_supported", [])
+    return ("supported" if claim["claim"] in map(third, said) else "not_supported"), []
 
 
 def _operation(op: str, quote: str, text: str, fact: int | None = None) -> dict[str, object]:

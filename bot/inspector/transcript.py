@@ -32,9 +32,7 @@ from bot.memory.records.pending_calls import TOOL_DECIDED
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.memory.records.transcript import answer_text, sender_name
 from bot.memory.records.turn_marks import turn_end
-from bot.memory.session.state.turn_fold import (
-    UndeliveredAnswer,
-)
+from bot.memory.session.state.turn_fold import UndeliveredAnswer
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 

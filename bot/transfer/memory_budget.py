@@ -7,9 +7,7 @@ from datetime import datetime, timedelta
 
 from bot.core.clock import format_time
 from bot.memory.gate.memory_validation import MAX_MEMORY_BYTES, is_placeholder
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import MAX_FACT_TEXT
 from bot.memory.session.state.zone_snapshot import (
     MAX_NOTE_BYTES,

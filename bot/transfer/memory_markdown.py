@@ -22,9 +22,7 @@ from bot.memory.records.compartment_records import (
     WorkingSet,
 )
 from bot.memory.records.compartments import Compartments
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.tombstones import is_erased

@@ -42,8 +42,8 @@ def test_the_wheel_converses_and_backs_up(version, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    said = tapebot(stdin="I live in Berlin.\nI have moved to Lisbon.\n/new\nWhere do I live?\n")
-    assert "Lisbon" in said.splitlines()[-1]
+    said = tapebot(stdin="I live in Berlin.\nI live in Lisbon now.\n/new\nWhere do I live?\n")
+    assert said.index("I live in Lisbon now.") < said.index("I live in Berlin.")
     assert f"ok   python     {version}." in tapebot("doctor")
     assert "unpacked and checked" in tapebot("backup", "--to", str(tmp_path / "backups"))
     assert "no problems" in tapebot("tape", "verify")

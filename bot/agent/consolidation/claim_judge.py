@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, tzinfo
 from typing import Any
 
@@ -53,7 +53,7 @@ class ClaimQuestion:
         claim: A sentence for memory.
         words: Quotes, oldest first, each with its speaker and time.
         replaces: Facts whose place the claim is to take, or which are to end.
-        others: Further facts of the same subject, which it may end, too.
+        others: Further facts about the like, which it may end, too.
         together: Other claims that are to take the same facts' place with it.
     """
 
@@ -71,6 +71,13 @@ class ClaimQuestion:
         told["others"] = list(map(_known, self.others))
         told["together"] = list(self.together)
         return {key: value for key, value in told.items() if value}
+
+    def limited(self, judgement: Judgement | None) -> Judgement | None:
+        """Return a judgement that ends no fact but those that the judge was shown."""
+        if judgement is None:
+            return None
+        shown = {fact.id for fact in (*self.replaces, *self.others)}
+        return replace(judgement, ends=tuple(n for n in judgement.ends if n in shown))
 
 
 def _known(fact: Fact) -> dict[str, Any]:
@@ -140,8 +147,8 @@ async def judge_claims(
         except ModelError as error:
             logger.warning("the judge %s gave no answer: %s", model.name, error)
         else:
-            for number, (at, _) in enumerate(portion, start=1):
-                found[at] = judgements.get(number)
+            for number, (at, claim_question) in enumerate(portion, start=1):
+                found[at] = claim_question.limited(judgements.get(number))
     return found, usage
 
 

@@ -38,18 +38,14 @@ from bot.memory.records.conversation_entries import (
     starts_turn,
     switched_problem,
 )
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import MEMORY_PAUSED, is_local_only
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.transcript import format_entry_time, message_lines, recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.context_window import WindowFold, visible_entries
-from bot.memory.session.state.zone_snapshot import (
-    MemorySnapshot,
-)
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 

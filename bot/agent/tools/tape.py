@@ -16,9 +16,7 @@ from bot.core.i18n import N_, _, format_number, ngettext
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.memory.records.boundaries import boundary_steps, boundary_summary
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import message_author, sent_time
 from bot.memory.session.recall import RecalledPassage

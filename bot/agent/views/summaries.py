@@ -5,9 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from bot.llm.base import estimate_tokens
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import SESSION_NEW, SESSION_START
 from bot.tape.search import problem_of

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 
 from bot.core.i18n import N_, _
 from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_fact_text
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import sender_text, third_party_texts
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT

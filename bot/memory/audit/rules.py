@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bot.memory.audit import (
-    bus_consistency as compartments,
-)
-from bot.memory.audit import (
-    consistency as books,
-)
-from bot.memory.audit import (
-    fact_content as content,
-)
+from bot.memory.audit import bus_consistency as compartments
+from bot.memory.audit import consistency as books
+from bot.memory.audit import fact_content as content
 from bot.memory.audit.fact_evidence import unsupported_facts
 from bot.memory.audit.findings import (
     AUDIT_FINDING_KINDS,

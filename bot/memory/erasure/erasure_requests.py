@@ -30,9 +30,7 @@ from bot.memory.erasure.erasure_items import (
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
-from bot.memory.records.event_names import (
-    COMMAND,
-)
+from bot.memory.records.event_names import COMMAND
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.tape.entries import TapeEntry, event

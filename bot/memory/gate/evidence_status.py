@@ -8,9 +8,7 @@ from bot.core.errors import TapeNotFound
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
-from bot.memory.records.event_names import (
-    REPLY,
-)
+from bot.memory.records.event_names import REPLY
 from bot.memory.records.evidence import may_learn_from, sender_text, third_party_texts
 from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased

@@ -10,9 +10,7 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 from bot.memory.gate.secret_detection import check_no_secret
-from bot.memory.records.compartment_records import (
-    GOAL_KEYS,
-)
+from bot.memory.records.compartment_records import GOAL_KEYS
 from bot.memory.records.tombstones import ERASED_TEXT
 
 LONGEST_KEY = 64

@@ -17,9 +17,7 @@ from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import LOCAL_ONLY
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.tombstones import is_erased

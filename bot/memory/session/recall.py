@@ -19,9 +19,7 @@ from itertools import zip_longest
 from bot.core.text import split_quotations
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.attachments import attachments_in
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import sender_text
 from bot.memory.records.fact import Evidence
 from bot.memory.records.pasted_text import pasted_parts
@@ -36,9 +34,7 @@ from bot.memory.records.transcript import (
 from bot.memory.session.hybrid_search import search_tape
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.relative_dates import resolve_relative_dates
-from bot.memory.session.state.zone_snapshot import (
-    MemorySnapshot,
-)
+from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.search import MAX_QUERY_LENGTH, Hit
@@ -267,17 +263,20 @@ def _ranked(
     return [replace(recalled_passage, score=round(value, 3)) for value, recalled_passage in scored]
 
 
-def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
-    """Return the weighted share of the query's words in each passage, by ``id()``."""
+def word_shares(texts: Sequence[str], query: str) -> list[float]:
+    """Return which share of a query's words each text holds, from 0 to 1; rare words weigh more."""
     wanted = set(stemmed_words(query))
-    bags = [set(stemmed_words(passage.text)) & wanted for passage in passages]
+    bags = [set(stemmed_words(text)) & wanted for text in texts]
     seen_in = Counter(word for bag in bags for word in bag)
     weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
     total = sum(weight.values()) or 1.0
-    return {
-        id(passage): sum(weight[word] for word in bag) / total
-        for passage, bag in zip(passages, bags, strict=True)
-    }
+    return [sum(weight[word] for word in bag) / total for bag in bags]
+
+
+def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
+    """Return ``word_shares`` of passages, by ``id()``."""
+    shares = word_shares([passage.text for passage in passages], query)
+    return {id(passage): share for passage, share in zip(passages, shares, strict=True)}
 
 
 def _asks(passage: RecalledPassage) -> bool:

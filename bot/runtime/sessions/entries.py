@@ -20,9 +20,7 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.evidence import GRANT, MEMORY_PAUSED
 from bot.memory.session.state.session_fold import SessionFold
-from bot.memory.session.state.turn_fold import (
-    DELIVERY,
-)
+from bot.memory.session.state.turn_fold import DELIVERY
 from bot.tape.entries import TapeEntry, event, message
 
 

@@ -11,7 +11,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 
+import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent
@@ -29,6 +31,7 @@ from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.recall import word_shares
 from bot.runtime.sessions.background_run import BackgroundRun, Outcome, retry_seconds
 from bot.runtime.sessions.spenders import background_spender
 from bot.tape.entries import event
@@ -44,7 +47,7 @@ _LOOKED_BACK = 6
 """Entries before a message among which is what it answers."""
 _LONGEST_AROUND = 600
 _MOST_ALIKE = 5
-"""Facts of the same subject that a judge is shown, the newest: they may contradict the new one."""
+"""Facts that a judge is shown beside a claim: they may be over or wrong by it, and nobody named them."""
 
 
 class FactVerifier:
@@ -110,7 +113,10 @@ class FactVerifier:
                 trial, usage = await trials.try_once(judge)
                 if trial is None or not trial.passed:
                     return partial(self._record_trial, trial, usage)
-            questions = [await self._question(fact) for fact in facts]
+            words = [await self._words(fact.evidence) for fact in facts]
+            questions = await anyio.to_thread.run_sync(
+                lambda: [*map(claim_question, facts, repeat(self._memory.home.fold), words)]
+            )
             questions += [await self._belief_question(belief) for belief in beliefs]
             judgements, more = await judge_claims(judge, questions, self._agent.timezone)
         answered = list(zip(facts, judgements[: len(facts)], strict=True))
@@ -156,11 +162,8 @@ class FactVerifier:
             )
             await self._memory.write(ProposalBatch(key, "judge", proposals))
 
-    async def _question(self, fact: Fact) -> ClaimQuestion:
-        words = tuple(
-            [await with_surroundings(evidence, self._memory.tape) for evidence in fact.evidence]
-        )
-        return claim_question(fact, self._memory.home.fold, words)
+    async def _words(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        return [await with_surroundings(one, self._memory.tape) for one in evidence]
 
     async def _belief_question(self, belief: SynthesizedPattern) -> ClaimQuestion:
         words: list[Evidence] = []
@@ -169,7 +172,7 @@ class FactVerifier:
                 words.append(cite(*read))
             elif one.isdecimal() and (fact := self._memory.home.fold.get(int(one))) is not None:
                 words += fact.evidence
-        own = [await with_surroundings(one, self._memory.tape) for one in words if one.is_own_words]
+        own = await self._words([one for one in words if one.is_own_words])
         return ClaimQuestion(belief.text, tuple(own))
 
 
@@ -211,19 +214,31 @@ def claim_question(
         and other.awaits_judge
         and not set(other.replaces).isdisjoint(fact.replaces)
     ]
-    alike = [
-        other
-        for other in fold.active()
-        if fact.subject and other.subject.casefold() == fact.subject.casefold()
-        if other.id != fact.id and other not in named and not other.ends
-    ]
-    claim = fact.gloss
+    claim, others = fact.gloss, []
     if fact.ends:
-        claim, together, alike = f"No longer true: {' '.join(one.gloss for one in named)}", [], []
+        claim, together = f"No longer true: {' '.join(one.gloss for one in named)}", []
+    else:
+        others = [
+            other
+            for other in fold.active()
+            if other.id != fact.id and other not in named and not other.ends
+        ]
     return ClaimQuestion(
         claim,
         tuple(words or fact.evidence),
         tuple(named),
-        tuple(alike[-_MOST_ALIKE:]),
+        tuple(_most_alike(fact, others)),
         tuple(together),
     )
+
+
+def _most_alike(fact: Fact, others: Sequence[Fact]) -> list[Fact]:
+    """Return the facts of the same subject and those that share the rarest words, oldest first."""
+    shares = word_shares([other.gloss for other in others], fact.gloss)
+    subject = fact.subject.casefold()
+    ranked = sorted(
+        (subject == other.subject.casefold() if subject else False, share, other.id, other)
+        for other, share in zip(others, shares, strict=True)
+    )
+    fit = [other for same, share, _, other in ranked if same or share]
+    return sorted(fit[-_MOST_ALIKE:], key=lambda other: other.id)

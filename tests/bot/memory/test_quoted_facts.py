@@ -321,22 +321,30 @@ async def test_a_consolidation_learns_quotations_that_the_judge_rules_on(tmp_pat
     assert "Today is Tuesday 2026-02-10" in str(model.requests_for("consolidation")[0].messages)
 
 
-async def test_facts_of_one_subject_that_contradict_each_other_are_the_judges_question(tmp_path):
+@pytest.mark.parametrize("about", ["home", ""], ids=["of one subject", "about the like"])
+async def test_facts_that_nobody_named_are_the_judges_question_and_no_others(tmp_path, about):
+    """What it was not shown it does not end, whatever number it gives."""
     adds = [
-        [fact_change("The user lives in Lyon.", "I live in Lyon.", about="home")],
-        [fact_change("The user lives in Metz.", "I live in Metz.", about="home")],
+        [fact_change("Plays the oboe.", "I play the oboe.")],
+        [fact_change("The user lives in Lyon.", "I live in Lyon.", about=about)],
+        [fact_change("The user lives in Metz.", "I live in Metz.", about=about)],
     ]
     model = saving(
         *adds,
-        ruling=lambda one: ("supported", [other["number"] for other in one.get("others", ())]),
+        ruling=lambda one: (
+            "supported",
+            [1, *(other["number"] for other in one.get("others", ()))],
+        ),
     )
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("I live in Lyon.")
-        await judged(host)
-        await host.channel.ask("I live in Metz.")
-        memory = await judged(host, 2)
+        for number, said in enumerate(
+            ("I play the oboe.", "I live in Lyon.", "I live in Metz."), 1
+        ):
+            await host.channel.ask(said)
+            memory = await judged(host, number)
     assert "Metz" in memory
     assert "Lyon" not in memory
+    assert "oboe" in memory
 
 
 async def test_a_secret_is_not_learned_unasked(tmp_path):

@@ -15,9 +15,7 @@ from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import bold, plain_day
 from bot.core.i18n import N_, _, ngettext
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Fact, newer_first
 from bot.memory.records.fact_words import fact_words
 from bot.memory.session.state.fact_markdown import group_by_subject

@@ -19,9 +19,7 @@ from bot.memory.gate.belief_updates import (
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.conversation_entries import CONVERSATION_KINDS
 from bot.memory.records.episodes import entry_of, episode_id, parse_episode_id
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import sender_text
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import recorded_at
