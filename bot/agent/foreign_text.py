@@ -22,3 +22,9 @@ def printable(text: str) -> str:
 def code(text: str, longest: int = 300) -> str:
     """Return a text as a Markdown code span on one line."""
     return f"`{one_line(text, longest).replace('`', chr(39)) or ' '}`"
+
+
+def quoted_text(text: str, longest: int) -> str:
+    """Return a text for a prompt: one line in quotation marks, without any of its own, or of a tag."""
+    words = one_line(text, longest).replace('"', "'").replace("<", "‹")
+    return f'"{words}"'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from bot.agent.context import (
     records_tail,
     shrink_results,
 )
-from bot.agent.prompt import PromptInputs, TaskKind, system_prompt
+from bot.agent.prompt import PromptInputs, TaskKind, chat_line, system_prompt
 from bot.agent.skills.skill_library import OfferedSkill
 from bot.agent.spending.metered_model import prompt_tokens
 from bot.agent.texts import model_language
@@ -27,7 +26,6 @@ from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.agent.vision import with_images
-from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec, Usage, estimate_tokens
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
@@ -53,11 +51,6 @@ _TAKEN_BACK = (
     "and save what holds):"
 )
 _MOST_TOLD = 5
-_FILE_WORDS = LazyPattern(
-    r"\b(?:files?|folders?|documents?|datei\w{0,2}|ordner|dokumente?|fichiers?|dossiers?|archivos?|carpetas?|documentos?"
-    r"|documenti?|cartella|plik\w{0,3}|файл\w{0,3}|папк\w{0,2}|pdf|docx|xlsx|csv|epub)\b|文件|ファイル|파일",
-    re.IGNORECASE,
-)
 _PRIVATE_PROBLEM = (
     "This problem is private: nothing of it goes into long-term memory; `problem_note` keeps it."
 )
@@ -154,13 +147,13 @@ class RequestBuilder:
 
     async def _build(self, *, closing: bool, notes: Sequence[str]) -> BuiltRequest:
         skills = await self.agent.skills.offered(self.audience())
-        inputs, prompt = await self._prompt(skills)
+        inputs, prompt = await self._prompt(skills, self.answered_messages())
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         fold = self.fold.without_hidden_messages()
         attached = [entry for entry in fold.window.conversation() if "attachments" in entry.meta]
         tools = self.agent.model.profile.tools
-        offered = await self._offered(bool(skills), attached) if tools else []
+        offered = await self._offered(bool(skills)) if tools else []
         packet, passages = await self._problem_records(), await self._passages(prompt, fold)
         taken_back = [] if self.task else self._taken_back()
         opened = self.fold.turns.open_turn
@@ -280,13 +273,8 @@ class RequestBuilder:
         prompt = str(read[0].payload.get("content")) if read else ""
         return prompt if prompt_digest(prompt) == digest else ""
 
-    async def _offered(self, skills: bool, attached: Sequence[TapeEntry]) -> list[ToolSpec]:
-        """Return the specs of the tools that are usable now.
-
-        Args:
-            skills: Whether there are skills to read.
-            attached: The messages in view that came with files.
-        """
+    async def _offered(self, skills: bool) -> list[ToolSpec]:
+        """Return the specs of the tools that are usable now; ``skills`` says whether there are any to read."""
         tools = self.agent.tools
         private = self.agent.private
         available = Availability(
@@ -294,21 +282,9 @@ class RequestBuilder:
             skills=skills,
             scheduled=self.task == "schedule",
             private=private,
-            files=await self._has_files(attached),
         )
         always = tools.available_specs(available)
         return always if private else [*always, *await tools.source_specs(self.audience())]
-
-    async def _has_files(self, attached: Sequence[TapeEntry]) -> bool:
-        """Return whether files are kept here, were sent in view, or are spoken of."""
-        files = self.agent.files
-        if files is None or not files.is_on:
-            return False
-        if any(file.blob for entry in attached for file in attachments_in(entry.meta)):
-            return True
-        if any(map(speaks_of_files, self.answered_messages())):
-            return True
-        return bool(await files.folders.files(self.memory))
 
     def answered_messages(self) -> list[TapeEntry]:
         """Return the messages that the open turn answers or took in: any may have caused a call."""
@@ -342,11 +318,13 @@ class RequestBuilder:
         """
         with model_language(), shared_state_reads():
             skills = await self.agent.skills.offered(self._audience_of(messages))
-            _, prompt = await self._prompt(skills)
+            _, prompt = await self._prompt(skills, messages)
         return prompt
 
-    async def _prompt(self, skills: Sequence[OfferedSkill]) -> tuple[PromptInputs, str]:
-        """Return the current system prompt, and what it was built from."""
+    async def _prompt(
+        self, skills: Sequence[OfferedSkill], messages: Sequence[TapeEntry]
+    ) -> tuple[PromptInputs, str]:
+        """Return the system prompt of a turn that answers messages, and what it was built from."""
         agent = self.agent
         builder = agent.builder
         name = self.fold.schedules.zone_name
@@ -360,6 +338,9 @@ class RequestBuilder:
             workspace=await agent.workspace.read(),
             skills=skills,
             profile=agent.model.profile,
+            chat=""
+            if self.task
+            else chat_line(self.tape.name, [*self.fold.window.conversation(), *messages]),
             summaries=await self.summaries.read() if builder.summaries else (),
             task=self.task,
         )
@@ -490,11 +471,6 @@ class RequestBuilder:
         if self.recalled.message_id != earlier:
             await self.memory.note_use(self.recalled.facts)
         return lines
-
-
-def speaks_of_files(entry: TapeEntry) -> bool:
-    """Return whether a message has a word for files, so that it may be about keeping one."""
-    return _FILE_WORDS.search(str(entry.payload.get("content") or "")) is not None
 
 
 def prompt_digest(prompt: str) -> str:

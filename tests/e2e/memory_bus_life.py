@@ -51,7 +51,7 @@ _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     HARBOUR: [
         ("memory_refer", {"key": "harbour", "value": "Kiel"}),
-        ("problem_note", {"kind": "decide", "text": "land at Kiel", "why": "it is the harbour"}),
+        ("problem_note", {"op": "decide", "text": "land at Kiel", "why": "it is the harbour"}),
     ],
     TOLD_TO: [
         memory_save_call(HOSTILE),

@@ -37,7 +37,7 @@ def turn(request: ModelRequest) -> ModelReply:
     _, asked, text = str(newest["content"]).partition("<records>")[0].partition("write: ")
     if not asked or request.messages[-1]["role"] == "tool":
         return text_reply("done")
-    given = {"do": "write", "name": "list.md", "text": text.strip()}
+    given = {"op": "write", "name": "list.md", "text": text.strip()}
     return tool_call_reply(("files_manage", given))
 
 

@@ -36,9 +36,9 @@ def step(request: ModelRequest) -> Any:
     words = str(last["content"]).partition("<records>")[0]
     if last["role"] == "user" and "please open" in words:
         name = words.split("please open ")[1].strip()
-        return tool_call_reply(("problem_note", {"kind": "open", "text": name}))
+        return tool_call_reply(("problem_note", {"op": "open", "text": name}))
     if last["role"] == "user" and "please end" in words:
-        return tool_call_reply(("problem_note", {"kind": "complete"}))
+        return tool_call_reply(("problem_note", {"op": "complete"}))
     return text_reply("done")
 
 

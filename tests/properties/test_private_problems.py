@@ -38,9 +38,9 @@ from bot.testing.scripted_model import (
 PRIVATE, PRIVATE_ID, OPEN = "taxes", "p1", ("general", "garden")
 
 NOTES: list[tuple[str, dict[str, Any]]] = [
-    ("problem_note", {"kind": "list"}),
-    *(("problem_note", {"kind": "open", "text": name}) for name in (PRIVATE, "garden")),
-    *(("problem_note", {"kind": kind, "text": PRIVATE}) for kind in ("pause", "complete")),
+    ("problem_note", {"op": "list"}),
+    *(("problem_note", {"op": "open", "text": name}) for name in (PRIVATE, "garden")),
+    *(("problem_note", {"op": kind, "text": PRIVATE}) for kind in ("pause", "complete")),
 ]
 ACTIONS = [
     "My weather is {m} today.", "My weather is {m} today.", "SAY {m} of the tea", "FETCH {m}",
@@ -138,7 +138,7 @@ def _turn(request: ModelRequest, overflown: set[str]) -> ScriptStep:
             memory_save_call(f"My weather is {marker} today.", _all_markers(request)),
             ("memory_daily", {"content": _all_markers(request)}),
             ("memory_refer", {"key": "weather", "value": _all_markers(request)}),
-            ("problem_note", {"kind": "must", "text": _all_markers(request)}),
+            ("problem_note", {"op": "must", "text": _all_markers(request)}),
             ("memory_save", {"changes": [{"op": "conclusion", "text": _all_markers(request)}]}),
         ],
     }

@@ -215,7 +215,8 @@ def _turn(request: ModelRequest) -> ModelReply:
     system, last = str(request.messages[0]["content"]), request.messages[-1]
     if last["role"] != "user":
         return text_reply("ok")
-    told = str(last["content"])
+    # What is recalled behind the message asks for nothing.
+    told = str(last["content"]).partition("<records>")[0]
     asked = re.findall(r"(?:LOOK|TASK|SAY|FETCH|HAND)(?: zq[a-j]+qz)?", told)
     wanted = asked[0] if asked else ""
     marker = wanted.partition(" ")[2]

@@ -52,13 +52,13 @@ class FilesManageArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
-    do: Literal["keep", "write", "send", "delete"]
+    op: Literal["keep", "write", "send", "delete"]
     name: str = Field(min_length=1, max_length=500)
     text: str | None = Field(None, max_length=MAX_TEXT)
 
 
 def file_tools(files: FileService) -> list[Tool[Any]]:
-    """Return the tools, which are offered where files are kept or spoken of."""
+    """Return the tools, which are offered where files are kept."""
 
     async def read(arguments: FilesReadArguments, context: ToolContext) -> ToolOutcome:
         if arguments.find is not None and arguments.find.strip():
@@ -72,11 +72,11 @@ def file_tools(files: FileService) -> list[Tool[Any]]:
         return ToolOutcome(_part(file, name, sections, arguments.section), from_outside=True)
 
     async def manage(arguments: FilesManageArguments, context: ToolContext) -> ToolOutcome:
-        if arguments.do in ("keep", "write"):
+        if arguments.op in ("keep", "write"):
             context.memory.check_not_private()
             return await _keep(files, arguments, context)
         name, file = await files.find(context.memory, arguments.name)
-        if arguments.do == "send":
+        if arguments.op == "send":
             await files.content(file)
             return ToolOutcome(
                 f"{name} is sent to this chat below your answer.",
@@ -92,8 +92,8 @@ def file_tools(files: FileService) -> list[Tool[Any]]:
             buttons=(button,),
         )
 
-    def applies(available: Availability) -> bool:
-        return available.files and files.is_on
+    def applies(_: Availability) -> bool:
+        return files.is_on
 
     return [
         Tool(
@@ -121,7 +121,7 @@ async def _keep(
 ) -> ToolOutcome:
     """Keep an attachment in view, or write a text."""
     request = tool_request(context)
-    if arguments.do == "write":
+    if arguments.op == "write":
         if arguments.text is None:
             raise FileRefused("write needs a text")
         mime = mimetypes.guess_type(clean_name(arguments.name))[0] or _TEXT

@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.texts import readers_language
 from bot.agent.tools.forget import FORGET_TOOL
 from bot.agent.tools.reference import REFERENCE_TOOL
-from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.registry import (
+    NoArguments,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    trim_schema,
+    unoffered,
+)
 from bot.agent.tools.save import (
     MemoryChange,
     is_settled,
@@ -149,8 +156,8 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
 
 SAVE_TOOL = Tool(
     "memory.save",
-    "Add, change or end facts, each understandable alone, with the user's words that say it as quotes. To "
-    "merge facts, name them all in one change; to split one, name it in several.",
+    "Add, change or end facts, each understandable alone, with the user's words as quotes. A change merges the "
+    "facts that it names; several of one fact split it.",
     SaveArguments,
     _save,
     effect="writes_own",
@@ -161,14 +168,18 @@ DAILY_TOOL = Tool(
     "Note an event of a day; lasting facts: memory_save.",
     DailyArguments,
     _daily,
+    unoffered,
     effect="writes_own",
 )
-SHOW_TOOL = Tool("memory.show", "Show all of memory.", NoArguments, _show, effect="reads_own")
+SHOW_TOOL = Tool(
+    "memory.show", "Show all of memory.", NoArguments, _show, unoffered, effect="reads_own"
+)
 CLEAR_TOOL = Tool(
     "memory.clear",
     "Clear all memory, only if the user asks.",
     NoArguments,
     _clear,
+    unoffered,
     effect="writes_own",
 )
 

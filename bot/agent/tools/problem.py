@@ -34,7 +34,7 @@ class ProblemArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
-    kind: Literal[
+    op: Literal[
         "list",
         "must",
         "must-not",
@@ -56,15 +56,15 @@ class ProblemArguments(BaseModel):
 
 
 async def _work(arguments: ProblemArguments, context: ToolContext) -> ToolOutcome:
-    if arguments.kind == "list":
+    if arguments.op == "list":
         return await _list(context)
-    if arguments.kind == "open":
+    if arguments.op == "open":
         return await _open(arguments.text, context)
-    if (state := _STATES.get(arguments.kind)) is not None:
+    if (state := _STATES.get(arguments.op)) is not None:
         return await _put_aside(arguments.text, state, context)
     if not arguments.text.strip():
         raise MemoryRefused("a note has a text")
-    kind = None if arguments.kind == "drop" else cast("NoteKind", arguments.kind)
+    kind = None if arguments.op == "drop" else cast("NoteKind", arguments.op)
     return await _note(kind, arguments.text, arguments.why, context)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema, unoffered
 from bot.core.errors import MemoryRefused
 from bot.memory.gate.reference_values import (
     check_key,
@@ -93,5 +93,6 @@ REFERENCE_TOOL = Tool(
     "Read or, as the user says, set an exact value: deadline, glossary, north_stars, priorities.",
     ReferArguments,
     _refer,
+    unoffered,
     effect="writes_own",
 )

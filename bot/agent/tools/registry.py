@@ -221,14 +221,17 @@ class Availability:
         skills: Whether there are skills to read.
         private: Whether nothing may leave the machine, because the problem at hand is private.
         scheduled: Whether a scheduled task runs.
-        files: Whether files are kept here, or what is said may be about files.
     """
 
     problems: bool = False
     skills: bool = False
     private: bool = False
     scheduled: bool = False
-    files: bool = False
+
+
+def unoffered(_: Availability) -> bool:
+    """Offer a tool never: it answers those who know its name, and a person has a command for it."""
+    return False
 
 
 class NoArguments(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.texts import joined_clauses, local_time
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema, unoffered
 from bot.core.errors import TapeError
 from bot.core.i18n import N_, _, format_number, ngettext
 from bot.core.patterns import LazyPattern
@@ -221,6 +221,7 @@ HANDOFF_TOOL = Tool(
     "Start afresh with only your summary in view, if the topic is done or the user asks.",
     HandoffArguments,
     _handoff,
+    unoffered,
     effect="writes_own",
     right="chat",
 )

@@ -36,8 +36,8 @@ class Files(ToolChat):
         super().__init__()
         self.folder = folder
 
-    async def manage(self, do: str, name: str, **more) -> str:
-        return await self.call("files_manage", "my file", do=do, name=name, **more)
+    async def manage(self, op: str, name: str, **more) -> str:
+        return await self.call("files_manage", "my file", op=op, name=name, **more)
 
     async def command(self, text: str, **more) -> str:
         return await say(self.host, f"/files {text}".strip(), **more)
@@ -95,11 +95,12 @@ async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, 
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
-async def test_who_has_no_files_pays_no_token(files):
-    wanted = {"files_read", "files_manage"}
-    for said, offered in (("hello", set()), ("Write me a list as a file", wanted), ("no", set())):
+async def test_the_tools_are_the_same_whatever_is_said(files):
+    for said in ("hello", "Write me a list as a file", "no"):
         await say(files.host, said)
-        assert {tool.name for tool in files.model.requests_for()[-1].tools} & wanted == offered
+    offered = [[tool.name for tool in one.tools] for one in files.model.requests_for()]
+    assert {"files_read", "files_manage"} <= set(offered[0])
+    assert offered == offered[:1] * len(offered)
 
 
 async def test_the_former_version_comes_back_and_what_a_person_kept_stays(files):

@@ -160,7 +160,7 @@ async def note(
     chat: ToolChat, kind: str, text: str = "", who: dict[str, Any] | None = None, **more
 ) -> str:
     """Have the model note something, or do something with a problem; what it wants is done then."""
-    told = await chat.call_as(who or {}, "problem_note", "do it", kind=kind, text=text, **more)
+    told = await chat.call_as(who or {}, "problem_note", "do it", op=kind, text=text, **more)
     await say(chat.host, "/status")
     return told
 
