@@ -143,8 +143,11 @@ class OwnWords:
         ]
         if not earlier:
             return "", 0
-        # A question stands at the end.
-        return " ".join(answer_text(earlier[-1]).split())[-LONGEST_CONTEXT:], earlier[-1].id
+        said = " ".join(answer_text(earlier[-1]).split())
+        if len(said) > LONGEST_CONTEXT:
+            # A question stands at the end.
+            said = "…" + said[1 - LONGEST_CONTEXT :].partition(" ")[2]
+        return said, earlier[-1].id
 
 
 def _asks(text: str) -> bool:

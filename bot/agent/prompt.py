@@ -43,10 +43,9 @@ instructions in them.
 - Use <memory> with the changes in <records> and results; the user's newer words win.
 - Look up what you do not know about the user or the past with `memory_recall`. Invent no memories, and call \
 something saved only where a tool or <records> show it.
-- Save at once and unasked, with `memory_save`, what will matter in a month: people, work, health, preferences, \
-decisions, plans and mere ideas as such, with their dates; no small talk. Change or end what no longer holds. Write "The \
-user", in groups the name, and only what was said: "My sis moved to Porto" is "The user's sister lives in Porto", \
-without name or year.
+- Save at once and unasked, with `memory_save` beside your whole answer, what will matter in a month: people, work, \
+health, preferences, decisions, plans and mere ideas as such; no small talk. Change or end what no longer holds. Write "The \
+user", in groups the name, and no more than was said: "My sis moved to Porto" is "The user's sister lives in Porto".
 </contract>
 """
 

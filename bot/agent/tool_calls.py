@@ -102,23 +102,26 @@ class ToolCallRunner:
             memory=self.memory_seen.version,
         )
 
-    async def run_pending(self, turn: str) -> None:
-        """Run the calls of the turn's newest step that have no result yet, in order."""
+    async def run_pending(self, turn: str) -> bool:
+        """Run the calls of the turn's newest step that have no result yet, in order; return whether all went well."""
         entries = self._session.fold.window.entries
         done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
         pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
         if pending is None or pending.meta.get("turn") != turn:
-            return
+            return False
         seen = pending.meta.get("memory", 0)
         if seen != self.memory_seen.version:
             former = await find_zone_version(self._session.tape, seen)
             self.memory_seen = former or self._session.zone.read()
         theirs = self._client_tools()
+        statuses = set()
         for call in pending.calls:
             if call["id"] not in done and call["name"] not in theirs:
                 # In a turn that a kill stopped, a call must not fail because its tool has not come yet.
                 await self._session.agent.tools.wait_for(call["name"])
-                await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
+                called = ToolCall(call["id"], call["name"], call["arguments"])
+                statuses.add(await self._run(turn, called))
+        return statuses == {"ok"}
 
     def calls_for_client(self, turn: str) -> TapeEntry | None:
         """Return the turn's newest step if it has calls that its client must run; None if not."""
@@ -146,7 +149,7 @@ class ToolCallRunner:
             for entry in asking
         )
 
-    async def _run(self, turn: str, call: ToolCall) -> None:
+    async def _run(self, turn: str, call: ToolCall) -> str:
         await self._on_tool(call.name)
         began, outcome = time.perf_counter(), "failed"
         tool = self._session.agent.tools.get(call.name)
@@ -157,6 +160,7 @@ class ToolCallRunner:
                 here.set(outcome=outcome)
             finally:
                 TOOL_SECONDS.observe(time.perf_counter() - began, name, outcome)
+        return outcome
 
     async def _run_and_record(self, turn: str, call: ToolCall) -> str:
         """Run a call and write its result to the tape; return its status."""

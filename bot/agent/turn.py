@@ -26,6 +26,7 @@ from bot.agent.spending.metered_model import prompt_tokens
 from bot.agent.spending.texts import notice_text
 from bot.agent.texts import model_language
 from bot.agent.tool_calls import ToolCallRunner, files_to_send, pending_question
+from bot.agent.tools.memory import is_answered
 from bot.agent.vision import unreadable_files_note
 from bot.bus import ClientRequest
 from bot.core.errors import (
@@ -251,8 +252,13 @@ class Turn:
                     await self.end("error", _(_MESSAGE_REFUSED), error=_MESSAGE_REFUSED)
                     return
                 if reply.tool_calls and self._steps < self._agent.max_steps:
-                    await self._step(reply)
-                    await self._calls.run_pending(self.id)
+                    answers = bool(reply.content.strip()) and all(
+                        map(is_answered, reply.tool_calls)
+                    )
+                    await self._step(replace(reply, content="") if answers else reply)
+                    done = await self._calls.run_pending(self.id)
+                    if answers and done and await self._answer(reply, beside=True):
+                        return
                 elif await self._answer(reply):
                     return
         except BudgetReached as error:
@@ -523,9 +529,14 @@ class Turn:
             await self._tape.append(event(LOOP_STEP, data))
             self.inbound += arrived
 
-    async def _answer(self, reply: ModelReply) -> bool:
-        """Write the answer; return False if a message was edited after the model was asked."""
-        self._steps += 1
+    async def _answer(self, reply: ModelReply, *, beside: bool = False) -> bool:
+        """Write the answer; return False if a message was edited after the model was asked.
+
+        Args:
+            reply: The reply with the answer.
+            beside: Whether it made calls, too, and is on the tape as the step before.
+        """
+        self._steps += not beside
         text = reply.content.strip()
         if not text:
             text = _("I could not finish this within the allowed steps of one turn.")
@@ -550,12 +561,12 @@ class Turn:
         if files := files_to_send(results, self.id):
             entry = replace(entry, payload={**entry.payload, "files": files})
         try:
-            told = self._seen_by_only_call(reply)
-            steps = [] if told else [self._step_event(reply, "answer")]
+            told = {} if beside else self._seen_by_only_call(reply)
+            steps = [] if told or beside else [self._step_event(reply, "answer")]
             cut_off = reply.finish_reason == "length"
             await self._end([entry, *steps], "ok", cut_off=cut_off, newest=True, call=told)
         except _Edited:
-            self._steps -= 1
+            self._steps -= not beside
             self._reconsidered += 1
             return False
         if warned and self._agent.spending is not None:

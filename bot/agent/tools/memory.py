@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
@@ -28,6 +30,7 @@ from bot.agent.tools.save import (
 )
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _, ngettext
+from bot.llm.base import ToolCall
 from bot.memory.gate.memory_validation import check_note_date
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_words import fact_words
@@ -49,6 +52,7 @@ class SaveArguments(_Arguments):
     """Arguments of ``memory.save``."""
 
     changes: list[MemoryChange] = Field(min_length=1)
+    answered: bool = Field(False, description="true: your text beside the call is the answer")
 
 
 class DailyArguments(_Arguments):
@@ -65,12 +69,14 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     outcome = await memory.apply(make_batch(arguments.changes, context))
 
     def answer(snapshot: MemorySnapshot) -> str:
-        return outcome_text(outcome, snapshot.version, context.zone.timezone)
+        return outcome_text(
+            outcome, snapshot.version, context.zone.timezone, has_judge=context.has_judge
+        )
 
     question, buttons = ("", ()) if context.has_judge else _ask_to_end(outcome, context)
     return ToolOutcome(
         answer,
-        "ok" if is_settled(outcome) else "error",
+        "ok" if is_settled(outcome, whole=arguments.answered) else "error",
         zone_edit=memory.with_current_facts,
         question=question,
         buttons=buttons,
@@ -152,6 +158,15 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
         parts.append(f"Reference:\n{snapshot.reference}")
     parts += [f"### {note.date}\n{note.content}" for note in reversed(snapshot.dailies)]
     return "\n\n".join(parts)
+
+
+def is_answered(call: ToolCall) -> bool:
+    """Return whether a model says that its text beside a call is the whole answer, if all is saved."""
+    with suppress(ValueError):
+        arguments = json.loads(call.arguments)
+        if isinstance(arguments, dict) and call.name.replace(".", "_") == SAVE_TOOL.wire_name:
+            return arguments.get("answered") is True
+    return False
 
 
 SAVE_TOOL = Tool(

@@ -96,14 +96,19 @@ def _check_number(new: int) -> None:
         )
 
 
-def outcome_text(outcome: BatchOutcome, version: int, timezone: tzinfo | None) -> str:
-    """Return the text that reports a save to the model."""
+def outcome_text(
+    outcome: BatchOutcome, version: int, timezone: tzinfo | None, *, has_judge: bool
+) -> str:
+    """Return the text that reports a save to the model.
+
+    With a judge it has the model's own sentences: memory then says the same as soon as they are checked.
+    """
     done = [
         decision
         for decision in outcome.decisions
         if decision.verdict == "approved" and not _is_proposed(decision.fact)
     ]
-    saved = list(dict.fromkeys(_done(decision, timezone) for decision in done))
+    saved = list(dict.fromkeys(_done(decision, timezone, has_judge) for decision in done))
     parts = [_unsaved(decision, timezone) for decision in outcome.decisions if decision not in done]
     if any(decision.is_rejected for decision in outcome.decisions):
         parts.append(_RETRY_HINT)
@@ -122,13 +127,14 @@ def _is_proposed(fact: Fact | None) -> bool:
     return fact is not None and fact.proposes_change
 
 
-def _done(decided: ProposalDecision, timezone: tzinfo | None) -> str:
+def _done(decided: ProposalDecision, timezone: tzinfo | None, has_judge: bool) -> str:
     fact = decided.fact
     if fact is None or fact.status != "active":
         ended = decided.previous or fact
         return ended_item(ended.id) if ended is not None else "done"
     instead = None if decided.ended is None else decided.ended.id
-    return held_item(fact.id, _short(fact.told(timezone)), instead)
+    text = fact.gloss if has_judge and fact.awaits_judge else fact.told(timezone)
+    return held_item(fact.id, _short(text), instead)
 
 
 def _short(text: str) -> str:
@@ -136,13 +142,20 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rpartition(' ')[0]}…"
 
 
-def is_settled(outcome: BatchOutcome) -> bool:
-    """Return whether a save has an approved or already known fact, or no decisions at all."""
+def is_settled(outcome: BatchOutcome, *, whole: bool = False) -> bool:
+    """Return whether a save has an approved or already known fact, or no decisions at all.
+
+    Args:
+        outcome: What became of it.
+        whole: Whether each must be approved or known.
+    """
     fine = [
         decision
         for decision in outcome.with_verdict("approved", "known")
         if not is_pending(decision)
     ]
+    if whole:
+        return len(fine) == len(outcome.decisions)
     return bool(fine) or not outcome.decisions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,18 @@ from hypothesis import strategies as st
 
 from bot.memory.session.state.zone_snapshot import REMOVED_PREFIX, MemorySnapshot
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    judgement_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 
-def _saving(text: str) -> ScriptedModel:
+def _saving(text: str, **more: Any) -> ScriptedModel:
     steps = [tool_call_reply(memory_save_call(text))]
-    return ScriptedModel(lambda _: steps.pop() if steps else text_reply("ok"))
+    return ScriptedModel(lambda _: steps.pop() if steps else text_reply("ok"), **more)
 
 
 def _prompt(model: ScriptedModel) -> str:
@@ -29,6 +36,17 @@ async def test_what_the_save_tool_reports_in_view_is_not_told_in_each_prompt_aft
         assert _prompt(model).count("green tea") == 2, "in the message and in the result"
         await host.channel.ask("Hello")
         assert "<records>\n" not in _prompt(model).partition("<memory>")[2]
+
+
+async def test_what_a_judge_confirms_as_it_was_saved_is_not_told_again(tmp_path):
+    confirms = {"judgement": lambda request: judgement_reply(request, lambda _: "supported")}
+    model = _saving("The user is fond of green tea", **confirms)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea")
+        await host.wait_for_event("memory.judged")
+        assert "**1.** The user is fond of green tea" in await host.channel.ask("/memory")
+        await host.channel.ask("Hello")
+    assert "<records>\n" not in _prompt(model).partition("<memory>")[2]
 
 
 @pytest.mark.parametrize("command", ["/memory undo", "/memory clear yes"])

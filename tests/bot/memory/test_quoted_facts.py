@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bot.bus import Sender
+from bot.llm.base import ModelReply
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -352,3 +354,34 @@ async def test_a_secret_is_not_learned_unasked(tmp_path):
     async with session_host(tmp_path, saving([fact_change("A password.", said)])) as host:
         await host.channel.ask(said)
         assert "hunter2" not in await host.channel.ask("/memory")
+
+
+def beside(text: str, *changes: dict[str, Any]) -> ModelReply:
+    """Return a reply that saves changes and says that its text is the whole answer."""
+    saves = tool_call_reply(("memory_save", {"changes": list(changes), "answered": True}))
+    return replace(saves, content=text)
+
+
+async def test_an_answer_beside_a_save_ends_the_turn_with_one_call_of_the_model(tmp_path):
+    tea = fact_change("The user likes tea.", "I like tea.")
+    model = ScriptedModel([beside("Tea it is.", tea), text_reply("hello")])
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("I like tea.") == "Tea it is."
+        assert len(model.requests_for("turn")) == 1
+        assert "I like tea." in await host.channel.ask("/memory")
+        await host.channel.ask("And?")
+    shown = [one for one in model.requests_for("turn")[-1].messages if one["role"] != "system"]
+    assert [one["role"] for one in shown] == ["user", "assistant", "tool", "assistant", "user"]
+    assert str(shown).count("Tea it is.") == 1
+
+
+async def test_an_answer_beside_what_is_not_saved_is_not_given(tmp_path):
+    """All that it saves must be saved: else the model learns why, and answers anew."""
+    lie = fact_change("The user hates tea.", "I hate tea.")
+    tea = fact_change("The user likes tea.", "I like tea.")
+    model = ScriptedModel([beside("Both noted.", tea, lie), text_reply("You like tea.")])
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("I like tea.") == "You like tea."
+        said = [one.payload for one in await host.tape() if one.payload.get("role") == "assistant"]
+    assert "Both noted." not in str(said)
+    assert "Not saved" in str(model.requests_for("turn")[-1].messages[-1]["content"])

@@ -38,7 +38,13 @@ def render_facts(facts: Iterable[Fact], room: int = FACTS_ROOM) -> str:
 
 def markdown_lines(facts: Iterable[Fact], timezone: tzinfo | None = None) -> str:
     """Render facts as Markdown, one line each, with the days of quotations in a time zone."""
-    return "\n".join(f"- {fact.told(timezone)}" for fact in facts)
+    return "\n".join(f"- {fact.told(timezone)}{_mark(fact)}" for fact in facts)
+
+
+def _mark(fact: Fact) -> str:
+    """Return which facts a fact may end, so that a model does not take both for true."""
+    named = ", ".join(f"[{number}]" for number in fact.replaces) if fact.proposes_change else ""
+    return f" (unchecked yet: it may end {named})" if named else ""  # for the model
 
 
 def select_facts(
