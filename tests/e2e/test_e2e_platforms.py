@@ -25,8 +25,8 @@ def every_file_of(folder) -> bytes:
 async def converse(program: Program, claim: str, say: Say) -> None:
     await say("hello", "has no owner yet")
     await say(f"{claim} {program.claim_code}", "You own this bot now")
-    await say("My name is Ada", "Noted")
-    await say("What is my name?", "Your name is Ada")
+    await say("My name is Ada", "Kept.")
+    await say("What is my name?", ": My name is Ada")
 
 
 def check_ended(folder: Path, program: Program, token: str) -> None:
@@ -101,10 +101,10 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
         }
         async with running(tmp_path, **settings) as program:
             await program.until_said("connected as")
-            await telegram.say("My name is Ada and I prefer tea.")
-            await telegram.until_text("Noted")
+            await telegram.say("remember: My name is Ada")
+            await telegram.until_text("Added to memory")
             await telegram.say("What is my name?")
-            await telegram.until_text("Your name is Ada")
+            await telegram.until_text(": My name is Ada")
             await telegram.say("/memory clear")
             await telegram.until_text("say yes or send")
             [*_, asked] = await telegram.messages()

@@ -46,8 +46,8 @@ async def test_a_program_chats_as_the_page_shows(program: WebProgram) -> None:
     question = '"What is my name?"'
     assert question in PYTHON
     told = PYTHON.replace(question, '"My name is Ada"')
-    assert "Ada" in await done(program, sys.executable, "-c", told, TOKEN=token)
-    assert "Your name is Ada" in await done(program, sys.executable, "-c", PYTHON, TOKEN=token)
+    assert "Kept." in await done(program, sys.executable, "-c", told, TOKEN=token)
+    assert ": My name is Ada" in await done(program, sys.executable, "-c", PYTHON, TOKEN=token)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the page's examples are of curl")
@@ -55,13 +55,13 @@ async def test_a_program_reads_commands_and_brings_files_as_the_page_shows(
     program: WebProgram,
 ) -> None:
     token = await program.run("web", "token", "test")
-    told = PYTHON.replace("What is my name?", "My name is Ada")
+    told = PYTHON.replace("What is my name?", "remember: My name is Ada")
     await done(program, sys.executable, "-c", told, TOKEN=token)
     # There is no terminal here whose conversation could be looked at.
     shell = SHELL.replace("tapebot ", f"{sys.executable} -m bot ").replace("console:", "web:")
     answers = await done(program, "sh", "-ec", shell.replace("curl ", "curl --fail --silent "))
     assert '"tape":"web:local"' in answers
-    assert "The user's name is Ada." in answers
+    assert "My name is Ada" in answers
     assert "Evidence:" in answers
     (program.folder / "note.txt").write_text("Lisbon is hot")
     assert '"id":"' in await done(program, "sh", "-c", UPLOAD, TOKEN=token)

@@ -30,6 +30,7 @@ ACTS = (
     *(
         "bot.testing",
         "bot.__main__",
+        "bot.agent.code.sandbox_program",
         "bot.cli",
         "bot.runtime.app",
         "bot.runtime.settings",
