@@ -33,6 +33,7 @@ _AROUND = " \t\n\r'\".,;:!?()[]-*_。！？、，"
 _ENDS = LazyPattern(r"[.!?…][\"'”’»)\]]{0,3}(?=\s)|[。！？]|\n")
 _NO_SPACES = LazyPattern(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _COMPARED = 4_000
+_MOST_MARKS = 16
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
@@ -71,7 +72,8 @@ def _folded(text: str) -> Iterator[tuple[int, int, str]]:
     at = 0
     while at < len(text):
         end = at + 1
-        while end < len(text) and unicodedata.combining(text[end]):
+        # To put many marks in order takes the square of their number.
+        while end < min(len(text), at + _MOST_MARKS) and unicodedata.combining(text[end]):
             end += 1
         signs = text[at:end]
         if signs.isspace():
