@@ -41,7 +41,8 @@ ACTS = (
 # What meets no long text of somebody else: it is bounded before, or set by the owner.
 LEFT_OUT = set(
     """
-    bot.agent.texts._chained bot.memory.records.file_names.name_key bot.runtime.setup.toml_text.keys
+    bot.agent.texts._chained bot.memory.records.file_names.name_key
+    bot.runtime.setup.toml_text.keys bot.runtime.setup.toml_text._parsed
     bot.agent.views.exact.exact_context bot.agent.views.exact.anchors_in_view
     bot.core.http.sockets.bind bot.core.telemetry.monitoring_http.bound_socket
     bot.inspector.reading.facts._says bot.inspector.rendering.render_page
