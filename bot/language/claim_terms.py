@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from bot.core.folding import UNSPACED, words
 from bot.core.stemming import stem
-from bot.language.folding import UNSPACED, words
 from bot.language.lexicon import KIN, MEANINGS, NEGATIONS, STOP_WORDS
 
 STOP = frozenset("old named called name says new ago since".split()).union(*STOP_WORDS.values())

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
+from bot.core.folding import UNSPACED, fold_text, words
 from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, term
 from bot.language.clause import Clause
-from bot.language.folding import UNSPACED, fold_text, words
 from bot.language.lexicon import (
     ARTICLES,
     AUXILIARIES,

@@ -13,11 +13,11 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+from bot.core.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, term
 from bot.language.clause import Clause
 from bot.language.clause_subjects import clause_subject, is_first_person
-from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.language.lexicon import (
     FIRST_PERSON_POSSESSIVES,
     HAS_ENDED,

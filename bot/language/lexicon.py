@@ -9,8 +9,8 @@ Rule 2: a word of several languages stands in the row that is right for most of 
 
 from __future__ import annotations
 
+from bot.core.folding import UNSPACED, fold_text
 from bot.core.patterns import LazyPattern
-from bot.language.folding import UNSPACED, fold_text
 
 
 def _set(text: str) -> frozenset[str]:

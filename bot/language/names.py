@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.core.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.core.patterns import LazyPattern
 from bot.language.claim_terms import STOP, same_stem, shared_prefix_length, term
-from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.language.lexicon import KIN, MONTHS, NUMBERS, WEEKDAYS
 
 _ADDRESS = LazyPattern(

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
-from bot.language.folding import fold_text
 from bot.language.lexicon import MONTHS
 
 _MAX_SENTENCES = 60

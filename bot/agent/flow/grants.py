@@ -22,10 +22,10 @@ from urllib.parse import unquote_plus, urlsplit
 
 from bot.agent.flow.labels import DEEPEST, argument_texts, number_text
 from bot.agent.flow.spoken import SpokenWords, plain_number
+from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.language.claim_terms import content_terms
-from bot.language.folding import fold_text
 from bot.language.names import NameMatcher, extract_names
 from bot.memory.gate.secret_detection import detect_secret
 

@@ -17,9 +17,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
 from bot.language.clauses import parse_clauses
-from bot.language.folding import fold_text
 from bot.language.lexicon import NEGATIONS, NEGATIONS_UNSPACED
 from bot.language.sentences import chat_sentences, is_question
 from bot.language.speech_patterns import ASKS_FIRST, TAG

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.core.errors import MemoryRefused
+from bot.core.folding import split_sentences
 from bot.core.i18n import _
-from bot.language.sentences import split_sentences
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.evidence import (
     entry_origin,
