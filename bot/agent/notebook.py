@@ -16,12 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from typing import Any
 
 from bot.agent.commands.plain_words import REMEMBER
 from bot.agent.context import RECALL_CALL, UNANSWERED
-from bot.agent.grammar_words import GRAMMAR_WORDS
+from bot.agent.grammar_words import grammar_terms
 from bot.core.i18n import N_, _, format_date
 from bot.core.patterns import LazyPattern
 from bot.llm.base import CapabilityProfile, ChatMessage, ModelReply, ModelRequest, OnText, ToolCall
@@ -212,7 +211,7 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
     telling = (
         term
         for term in parse_query(words).terms
-        if term not in _grammar() and not _HIRAGANA.fullmatch(term)
+        if term not in grammar_terms() and not _HIRAGANA.fullmatch(term)
     )
     weights = {term: math.log(1 + len(bags) / max(1, seen[term])) for term in telling}
     most = max(_RARE, _FEW * len(bags))
@@ -223,11 +222,6 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
     enough = max(least * sum(weights.values()), _NEAR * max(scores.values(), default=0.0))
     near = [one for one, score in scores.items() if score and score >= enough]
     return sorted(near, key=lambda one: (scores[one], one.age), reverse=True)
-
-
-@cache
-def _grammar() -> frozenset[str]:
-    return frozenset(tokenize(GRAMMAR_WORDS))
 
 
 def _with_texts(request: ModelRequest) -> list[ChatMessage]:

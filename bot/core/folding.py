@@ -53,5 +53,7 @@ def words(text: str) -> list[str]:
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, as written: cut at punctuation, empty lines and before list items."""
     ends = [ending.end() for ending in _SENTENCE_END.finditer(text)]
-    pieces = (text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
+    pieces = (
+        text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True)
+    )
     return [piece for piece in pieces if piece]

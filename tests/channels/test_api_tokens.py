@@ -165,9 +165,9 @@ async def test_what_is_said_by_a_token_is_learned_only_as_its_rights_say(tmp_pat
         await another(stage, "chatter", "chat") as chatter,
         await another(stage, "editor", "chat", "propose") as editor,
     ):
-        await answer(chatter, "Remember that I have a dog.")
-        await answer(editor, "Remember that I have a cat.")
-        await stage.ask("Remember that I have a hen.")
+        await answer(chatter, "remember: I have a dog.")
+        await answer(editor, "remember: I have a cat.")
+        await stage.ask("remember: I have a hen.")
         facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
         assert {(fact.text, fact.status) for fact in facts} == {
             ("I have a cat.", "pending"),

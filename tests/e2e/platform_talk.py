@@ -69,7 +69,7 @@ class Talk:
         """Let everybody say something everywhere, and give every private memory something to clear."""
         for place in self._stage.places:
             if place.private:
-                number = self._say(place, "Remember that I like tea.")
+                number = self._say(place, "remember: I like tea.")
                 self._note("text", place, str(number), number)
             self._text(place)
 

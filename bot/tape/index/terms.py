@@ -86,6 +86,11 @@ def with_pairs(terms: list[str]) -> list[str]:
     return [*terms, PAIRS, *pairs] if pairs else terms
 
 
+def telling_terms(text: str) -> list[str]:
+    """Return a text's terms in order, without common words; pairs follow where a script has no spaces."""
+    return [term for term in with_pairs(tokenize(text)) if term not in _COMMON and term != PAIRS]
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """A parsed query.

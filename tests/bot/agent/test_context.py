@@ -173,7 +173,7 @@ class Player:
             steps = [tool_call_reply(*calls) for calls in called.get(action, ())]
             end = TransientModelError("down") if action == "error" else text_reply(f"to {text}")
             self.planned += [*steps, end]
-            said = f"Remember that {text}" if action == "remember" else text
+            said = f"remember: {text}" if action == "remember" else text
             await say(host, said, quote="quoted" if action == "quote" else None)
 
     async def _during(self, host: Host, action: str, text: str) -> None:

@@ -162,7 +162,7 @@ async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path, 
     async with private(tmp_path, opens, home) as host:
         await talk(
             host,
-            *(("/memory add I live in Berlin.",), *NEW, ("Remember that my knee hurts.",)),
+            *(("/memory add I live in Berlin.",), *NEW, ("remember: my knee hurts.",)),
             ("/memory add My knee hurts.", "this problem is private"),
             ("/reference set knee hurts", "this problem is private"),
         )
