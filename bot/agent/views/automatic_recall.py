@@ -27,7 +27,6 @@ from bot.core.patterns import LazyPattern
 from bot.llm.base import estimate_tokens
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.recall import (
     RecallableFact,
@@ -40,6 +39,7 @@ from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
+from bot.tape.index.terms import telling_terms
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
@@ -239,7 +239,7 @@ async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
 def has_no_search_words(text: str) -> bool:
     """Return whether a message has nothing to search for, such as a greeting or an "ok"."""
     words = _WORDS.findall(text.lower())
-    return not stemmed_words(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
+    return not telling_terms(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
 
 
 def asks_about_past(text: str) -> bool:
