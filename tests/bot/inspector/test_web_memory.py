@@ -33,10 +33,10 @@ async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_an
     await rig.talk("fake:1", "remember: I live in Bonn")
     detail = await rig.get("/fact", tape="fake:1", number="1")
     (evidence,) = detail["evidence"]
-    assert evidence["quote"] == "remember: I live in Bonn"
+    assert evidence["quote"] == "I live in Bonn"
     assert evidence["href"] == f"/timeline?tape=fake%3A1&entry={evidence['entry']}"
     (said,) = await rig.store.read("fake:1", evidence["entry"], evidence["entry"])
-    assert said.payload["content"] == "remember: I live in Bonn"
+    assert said.data["arguments"] == "add I live in Bonn"
     (decision,) = detail["decisions"]
     assert (decision["verdict"], decision["operation"], decision["went"]) == (
         "approved", "add", "memory",

@@ -23,7 +23,7 @@ async def memory(tmp_path) -> AsyncIterator[Memory]:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdks_client_sees_every_tool_and_calls_it(memory, mode):
-    await memory.talk(HOME, "remember: my cat is called Tom.")
+    await memory.talk(HOME, "remember: my cat is called Tom.", "The cat sleeps.")
     client = await memory.connect(await memory.token(), mode)
     listed = {one.name: one for one in (await client.list_tools()).tools}
     assert listed.keys() == TOOLS
@@ -35,9 +35,9 @@ async def test_the_sdks_client_sees_every_tool_and_calls_it(memory, mode):
     # The client checks structured results against the schemas.
     found = await client.call_tool("search", {"query": "cat"})
     assert found.structured_content["passages"][0]["session"] == HOME
-    assert "“remember: my cat is called Tom.”" in await told(client, "why", fact="1")
+    assert "“my cat is called Tom.”" in await told(client, "why", fact="1")
     assert HOME in await told(client, "timeline")
-    assert "remember: my cat" in await told(client, "timeline", session=HOME)
+    assert "The cat sleeps." in await told(client, "timeline", session=HOME)
     assert "Fact 2." in await told(client, "propose", text="The user likes tea.")
 
 

@@ -44,19 +44,3 @@ async def test_what_an_import_put_on_a_direct_chat_becomes_the_persons_once(tmp_
     async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
         await host.channel.ask("hello again")
         assert await believed(host, "person:fake:7") == []
-
-
-async def test_what_was_forgotten_since_an_edit_is_not_learned_again_after_a_kill(tmp_path):
-    steps = [PausedStep(text_reply("ok")) for _ in range(2)]
-    async with session_host(tmp_path, ScriptedModel(steps)) as host:
-        first = await host.channel.send("remember: the lamp goes to Max")
-        with anyio.fail_after(30):
-            await steps[0].entered.wait()
-        text = "remember: the shed belongs to Ida"
-        await host.channel.send(text, edits=first.id, message_id="e1")
-        with anyio.fail_after(30):
-            await steps[1].entered.wait()
-        await host.channel.ask("/memory clear yes", chat="2")
-    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
-        await host.channel.wait_until(lambda: bool(host.channel.answers))
-        assert await believed(host, "person:fake:7") == []
