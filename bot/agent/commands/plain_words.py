@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from bot.agent.commands.parser import ParsedCommand, parse_command
 from bot.core.folding import fold_text
 from bot.core.i18n import N_, every_translation
 
@@ -32,6 +33,12 @@ def remembered_text(text: str) -> str | None:
     head, colon, rest = text.replace("：", ":", 1).partition(":")
     asks = colon and len(head) <= _LONGEST and _plain(head) in _words(REMEMBER)
     return (rest.strip() or None) if asks else None
+
+
+def remembering_command(text: str) -> ParsedCommand | None:
+    """Return the command that saves as a fact what a message asks to remember; None if it asks nothing."""
+    line = remembered_text(text)
+    return parse_command(f"/memory add {line}") if line else None
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.agent.commands.plain_words import remembered_text
 from bot.memory.records.evidence import cite, may_learn_from, sender_text
 from bot.memory.records.fact import LONGEST_QUOTE, Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
@@ -38,7 +37,6 @@ def _as_edited(evidence: Evidence, tape: str, edit: TapeEntry, edited: str) -> E
     if evidence.tape != tape or evidence.inbound != edited or evidence.entry >= edit.id:
         return evidence
     said = sender_text(edit).strip() if may_learn_from(edit) else ""
-    said = remembered_text(said) or said
     if evidence.quote and find_quote(evidence.quote, said):
         return evidence
     words = said if len(said) <= LONGEST_QUOTE else nearest_passage(evidence.quote, [said])

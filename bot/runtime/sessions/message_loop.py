@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand, parse_command
-from bot.agent.commands.plain_words import remembered_text
+from bot.agent.commands.plain_words import remembering_command
 from bot.agent.commands.registry import CommandReply
 from bot.agent.refusals import refusals_recorded
 from bot.agent.schedules.due_tape import is_occurrence_id
@@ -292,12 +292,10 @@ class MessageLoop:
 
     def _remembering(self, delivery: ReceivedMessage) -> ParsedCommand | None:
         """Return the command that saves what a message asks to remember; None if its sender may not give it."""
-        text = remembered_text(delivery.inbound.text)
-        if text is None or not is_to_answer(delivery.inbound):
+        command = remembering_command(delivery.inbound.text)
+        if command is None or not is_to_answer(delivery.inbound):
             return None
-        command = parse_command(f"/memory add {text}")
-        refused = command and refusal(self._session, delivery, command)
-        return None if refused else command
+        return None if refusal(self._session, delivery, command) else command
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
@@ -411,7 +409,7 @@ class MessageLoop:
             await self._writer.acknowledge(delivery)
             self._has_dropped = True
             return
-        given = parse_command(inbound.text)
+        given = parse_command(inbound.text) or remembering_command(inbound.text)
         if target is not None and target.command is not None:
             data = target.command.data
             if given == ParsedCommand(str(data.get("name")), str(data.get("arguments"))):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import anyio
-
 from bot.core.clock import format_time
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
 async def believed(host: Host, session: str = "fake:1") -> list[str]:
