@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import islice
 
 from bot.core.patterns import LazyPattern
 from bot.memory.session.recall import RecalledPassage
@@ -30,6 +30,10 @@ _LONGEST_EXCERPT = 240
 """Characters of a passage above which only a part of it is shown."""
 
 _LONGEST_READ = 20_000
+_MOST_SENTENCES = 60
+_COMPARED = 4
+"""Characters of a word that a text must have before its statements are compared."""
+_WORD = LazyPattern(r"\w+")
 _SENTENCE = LazyPattern(
     r"(?:[^.!?…。！？؟।;\n]|[.!?…;](?![\s\"')»”\]]|$))++[.!?…。！？؟।;\"')»”\]」』]*+"
 )
@@ -50,7 +54,7 @@ def select_passages(
     has = _terms(asked)
     questions = [one for one in _sentences(asked) if _is_question(one)]
     wanted = [frozenset(parse_query(one).terms) for one in questions]
-    told: list[frozenset[str]] | None = None
+    told = [text.lower() for text in shown] if recalled_passages else []
     chosen: list[RecalledPassage] = []
     for passage in recalled_passages:
         if len(chosen) == MOST_PASSAGES:
@@ -58,38 +62,44 @@ def select_passages(
         if passage.score < max(MIN_SCORE, _OF_BEST[len(chosen)] * best):
             continue
         sentences = _sentences(passage.text)
-        said = [(at, _terms(one)) for at, one in enumerate(sentences) if not _is_question(one)]
         new = [
             at
-            for at, words in said
-            if not words <= has or any(one and one <= words for one in wanted)
+            for at, one in enumerate(sentences)
+            if not _is_question(one) and _adds(_terms(one), has, wanted) and not _is_in(one, told)
         ]
-        if not new:
-            continue
-        if told is None:
-            told = [words for text in shown for words in _statements(text)]
-        new = [at for at, words in said if at in new and not any(words <= one for one in told)]
         if new:
             excerpt = _excerpt(passage.text, sentences, new, has)
             chosen.append(replace(passage, text=excerpt))
-            told += _statements(excerpt)
+            told.append(excerpt.lower())
     return chosen
 
 
+def _adds(words: frozenset[str], has: frozenset[str], wanted: Sequence[frozenset[str]]) -> bool:
+    """Return whether words add to those of a message, or are all that one of its questions wants."""
+    return not words <= has or any(one and one <= words for one in wanted)
+
+
+def _is_in(sentence: str, texts: Iterable[str]) -> bool:
+    """Return whether one statement of texts in lower case has all words of a sentence."""
+    words = _terms(sentence)
+    longest = max(_WORD.findall(sentence.lower()), key=len, default="")[:_COMPARED]
+    # Only statements with the beginning of its longest word are read: a prompt has thousands.
+    return bool(longest) and any(
+        longest in one and not _is_question(one) and words <= _terms(one)
+        for text in texts
+        if longest in text
+        for one in _sentences(text)
+    )
+
+
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text, cut at punctuation and at the ends of lines."""
+    """Return the first sentences of a text, cut at punctuation and at the ends of lines."""
     found = (hit.group().strip() for hit in _SENTENCE.finditer(text[:_LONGEST_READ]))
-    return [one for one in found if one]
+    return list(islice(filter(None, found), _MOST_SENTENCES))
 
 
 def _is_question(sentence: str) -> bool:
     return _QUESTION_END.search(sentence) is not None
-
-
-@lru_cache(maxsize=8192)
-def _statements(text: str) -> tuple[frozenset[str], ...]:
-    """Return the terms of each sentence of a text that is no question."""
-    return tuple(_terms(one) for one in _sentences(text) if not _is_question(one))
 
 
 def _terms(text: str) -> frozenset[str]:

@@ -160,8 +160,8 @@ class Player:
         text = f"{action} {self.number}"
         if action in ("follow-up", "stop", "orphan"):
             await self._during(host, action, text)
-        elif action == "add":
-            await say(host, f"/memory add {text}")
+        elif action in ("add", "remember"):
+            await say(host, f"/memory add {text}" if action == "add" else f"remember: {text}")
         else:
             recall = ("memory_recall", {"query": text})
             called = {
@@ -173,8 +173,7 @@ class Player:
             steps = [tool_call_reply(*calls) for calls in called.get(action, ())]
             end = TransientModelError("down") if action == "error" else text_reply(f"to {text}")
             self.planned += [*steps, end]
-            said = f"remember: {text}" if action == "remember" else text
-            await say(host, said, quote="quoted" if action == "quote" else None)
+            await say(host, text, quote="quoted" if action == "quote" else None)
 
     async def _during(self, host: Host, action: str, text: str) -> None:
         first = tool_call_reply(("memory_show", {})) if action == "orphan" else text_reply("first")
