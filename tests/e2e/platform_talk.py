@@ -70,7 +70,8 @@ class Talk:
         for place in self._stage.places:
             if place.private:
                 number = self._say(place, "remember: I like tea.")
-                self._note("text", place, str(number), number)
+                kind = "command" if place.platform == "telegram" else "slash"
+                self._note(kind, place, str(number), number)
             self._text(place)
 
     def burst(self, platform: str | None = None) -> None:
