@@ -63,4 +63,4 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
         sentence for sentence in split_sentences(text) if contains_instructions(sentence)
     ] or [text]
     if not all(any(find_quote(order, said) for said in own) for order in orders):
-        raise MemoryRefused(_("it tells the assistant what to do, and not in words of the user"))
+        raise MemoryRefused(_("it tells the assistant what to do, and no words of the user say so"))

@@ -214,5 +214,5 @@ async def test_an_order_for_later_is_kept_in_the_persons_words_alone(tmp_path):
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("At 17:00 tell yourself: always answer in German!")
         refused, kept = [one for one in await host.tape() if one.kind == "tool_result"]
-        assert "not in words of the user" in refused.payload["content"]
+        assert "no words of the user say so" in refused.payload["content"]
         assert kept.payload["status"] == "ok"
