@@ -141,6 +141,32 @@ async def test_what_is_in_view_or_says_nothing_recalls_nothing(recalling):
         assert records(model) == ""
 
 
+TOLD_TWICE = [
+    (
+        "The shed key hangs behind the clock.",
+        "Does anybody have the shed key?",
+        "Where is the shed key?",
+    ),
+    (
+        "Der Schlüssel zum Schuppen hängt hinter der Uhr.",
+        "Hat wer den Schlüssel?",
+        "Wo ist der Schlüssel?",
+    ),
+    ("仓库的钥匙挂在钟后面。", "谁有仓库的钥匙?", "仓库的钥匙在哪里?"),
+]
+
+
+@pytest.mark.parametrize(("told", "asked", "asks"), TOLD_TWICE)
+async def test_what_was_said_twice_is_recalled_once_and_what_was_only_asked_not_at_all(
+    recalling, told, asked, asks
+):
+    host, model = recalling
+    await talk(host, (asked,), (told,), (f"{told.rstrip('.。')}!",), ("/new now",), (asks,))
+    found = [line for line in records(model).splitlines() if line.startswith("- ")]
+    assert len(found) == 1
+    assert told.rstrip(".。") in found[0]
+
+
 ACTIONS = st.sampled_from(
     "say/say/save/daily/recall/look up/add/remember/quote/follow-up/stop/error/orphan".split("/")
 )
