@@ -87,7 +87,7 @@ async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decisi
     await evidence.get_by_role("link", name="Entry #").click()
     marked = page.locator(".tl-live .tl-row.current")
     await expect(marked).to_have_count(1)
-    await expect(marked).to_contain_text("remember: I live in Bonn")
+    await expect(marked).to_contain_text("I live in Bonn")
     await expect(marked).to_be_in_viewport()
     await expect(marked).to_have_attribute("aria-selected", "true")
     await page.focus("#tape")
