@@ -23,9 +23,9 @@ from bot.agent.views.automatic_recall import (
     CANDIDATES,
     UNLIMITED_DAYS,
     asks_about_past,
+    asks_assistant,
     has_no_search_words,
 )
-from bot.agent.views.passage_selection import asks_assistant
 from bot.core.append_file import AppendFile
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.zone_snapshot import MemorySnapshot

@@ -10,8 +10,9 @@ from bot.agent.views.automatic_recall import (
     CANDIDATES,
     UNLIMITED_DAYS,
     asks_about_past,
+    asks_assistant,
 )
-from bot.agent.views.passage_selection import asks_assistant, select_passages
+from bot.agent.views.passage_selection import select_passages
 from bot.core.clock import format_time
 from bot.llm.embeddings.base import Embedder
 from bot.memory.session.hybrid_search import search_tape

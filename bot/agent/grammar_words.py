@@ -1,6 +1,12 @@
 """Words of grammar of the bot's languages, which do not tell what a line is about."""
 
-GRAMMAR_WORDS = (
+from __future__ import annotations
+
+from functools import cache
+
+from bot.tape.index.terms import tokenize
+
+_GRAMMAR_WORDS = (
     # de
     "wer wen wem was wo wann wie warum wohin woher welche welcher welches welchen der die das den dem des ein eine "
     "einen einem einer ist sind war waren bin hat habe haben hatte wird werden kann mein meine meinen meinem meiner "
@@ -26,4 +32,9 @@ GRAMMAR_WORDS = (
     # ar
     "من ما ماذا أين متى كيف كم لماذا أي هل في على إلى عن مع هو هي هذا هذه لي لا أنا كان كانت"
 )
-"""Words of grammar, which tell nothing; the search leaves out the English ones."""
+
+
+@cache
+def grammar_terms() -> frozenset[str]:
+    """Return the search's terms of words of grammar; the search leaves out the English ones."""
+    return frozenset(tokenize(_GRAMMAR_WORDS))

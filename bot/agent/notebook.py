@@ -16,20 +16,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from typing import Any
 
+from bot.agent.commands.plain_words import REMEMBER
 from bot.agent.context import RECALL_CALL, UNANSWERED
-from bot.agent.grammar_words import GRAMMAR_WORDS
-from bot.core.i18n import N_, _, every_translation, format_date
+from bot.agent.grammar_words import grammar_terms
+from bot.core.i18n import N_, _, format_date
 from bot.core.patterns import LazyPattern
 from bot.llm.base import CapabilityProfile, ChatMessage, ModelReply, ModelRequest, OnText, ToolCall
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import part_text
 from bot.tape.index.terms import parse_query, tokenize, with_pairs
-
-REMEMBER = N_("remember:")
-"""How a line begins that is saved as a fact."""
 
 _KEPT = N_("Kept.")
 _FOUND = N_("You wrote, newest first:")
@@ -55,7 +52,6 @@ _LINE = LazyPattern(
 _NOT_A_PERSON = LazyPattern(r"(?:tapebot|history|note|memory)\b.*")
 _ASKS = LazyPattern(r"[？؟՞⸮]|\?(?![\w=&%/])")  # The one in an address asks nothing.
 _ENDS_ASKING = LazyPattern(r"[?？؟՞⸮][\s\"'»”’)]*\Z")
-_APOSTROPHES = str.maketrans("’ʼ", "''")
 _HIRAGANA = LazyPattern("[\u3041-\u309f\u30fc]+")
 _FILE = "file:"
 _WITHIN_SESSION = LazyPattern(r'<handoff name="(?!session/)')
@@ -109,21 +105,6 @@ class NotebookModel:
 
     async def aclose(self) -> None:
         """Do nothing."""
-
-
-def remembered_text(text: str) -> str | None:
-    """Return what a message asks to save as a fact, in any of the program's languages; None if nothing."""
-    head, colon, rest = text.replace("：", ":", 1).partition(":")
-    return rest.strip() or None if colon and _plain(head) in _remember_words() else None
-
-
-@cache
-def _remember_words() -> frozenset[str]:
-    return frozenset(map(_plain, every_translation(REMEMBER)))
-
-
-def _plain(word: str) -> str:
-    return word.strip(" :：\u00a0\u202f\n").translate(_APOSTROPHES).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +211,7 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
     telling = (
         term
         for term in parse_query(words).terms
-        if term not in _grammar() and not _HIRAGANA.fullmatch(term)
+        if term not in grammar_terms() and not _HIRAGANA.fullmatch(term)
     )
     weights = {term: math.log(1 + len(bags) / max(1, seen[term])) for term in telling}
     most = max(_RARE, _FEW * len(bags))
@@ -241,11 +222,6 @@ def _near(words: str, lines: Sequence[_Line], at_hand: Sequence[str], least: flo
     enough = max(least * sum(weights.values()), _NEAR * max(scores.values(), default=0.0))
     near = [one for one, score in scores.items() if score and score >= enough]
     return sorted(near, key=lambda one: (scores[one], one.age), reverse=True)
-
-
-@cache
-def _grammar() -> frozenset[str]:
-    return frozenset(tokenize(GRAMMAR_WORDS))
 
 
 def _with_texts(request: ModelRequest) -> list[ChatMessage]:

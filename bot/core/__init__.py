@@ -9,6 +9,7 @@ __all__ = [
     "errors",
     "fetch",
     "files",
+    "folding",
     "foreign_files",
     "garbage",
     "http",

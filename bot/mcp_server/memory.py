@@ -8,8 +8,6 @@ Rule 3: evidence is quoted from sessions that the program may read, and from no 
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from datetime import timedelta, tzinfo
@@ -46,7 +44,6 @@ from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import is_local_only
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.proposals import find_fact_decision
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import (
     format_timestamp,
@@ -57,6 +54,7 @@ from bot.memory.records.transcript import (
 )
 from bot.memory.session.bus.shared_reference import readable_references
 from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.recall import word_shares
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
@@ -321,16 +319,11 @@ def _fitting(query: str, items: Sequence[ItemT], texts: Sequence[str], limit: in
     """Return the items that share words with a query, best first; without one, the newest."""
     if not query:
         return list(items[::-1][:limit])
-    wanted = set(stemmed_words(query))
-    bags = [set(stemmed_words(text)) & wanted for text in texts]
-    seen = Counter(word for bag in bags for word in bag)
-    scored = [
-        (sum(math.log(1 + len(bags) / seen[word]) for word in bag), at)
-        for at, bag in enumerate(bags)
-        if bag
-    ]
-    scored.sort(reverse=True)
-    return [items[at] for _, at in scored[:limit]]
+    shares = word_shares(texts, query)
+    best = sorted(
+        (at for at, share in enumerate(shares) if share), key=lambda at: (-shares[at], -at)
+    )
+    return [items[at] for at in best[:limit]]
 
 
 def _cut(text: str, most: int) -> str:

@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any
 
 from bot.core.errors import InvalidEntry
+from bot.core.folding import split_sentences
 from bot.core.i18n import _
-from bot.language.sentences import split_sentences
 from bot.memory.gate.memory_validation import is_placeholder
 from bot.memory.records.fact import MAX_FACT_TEXT
 from bot.memory.session.long_term_memory import lines_with_headings

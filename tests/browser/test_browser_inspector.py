@@ -76,7 +76,7 @@ async def press(page: Page, name: str) -> None:
 
 async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decision(rig, opened):
     await rig.talk("fake:1", *[(f"Question {n}", "An answer.") for n in range(12)])
-    await rig.talk("fake:1", "Remember that I live in Bonn")
+    await rig.talk("fake:1", "remember: I live in Bonn")
     await rig.talk("fake:1", *[(f"Later {n}", "An answer.") for n in range(12)])
     page = await opened("/memory?tape=fake:1")
     await page.get_by_role("link", name="Fact 1: why").click()
@@ -87,7 +87,7 @@ async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decisi
     await evidence.get_by_role("link", name="Entry #").click()
     marked = page.locator(".tl-live .tl-row.current")
     await expect(marked).to_have_count(1)
-    await expect(marked).to_contain_text("Remember that I live in Bonn")
+    await expect(marked).to_contain_text("I live in Bonn")
     await expect(marked).to_be_in_viewport()
     await expect(marked).to_have_attribute("aria-selected", "true")
     await page.focus("#tape")

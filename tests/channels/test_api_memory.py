@@ -47,7 +47,7 @@ async def test_a_fact_says_which_client_it_came_by_and_is_known_on_other_channel
 ) -> None:
     async with program(tmp_path, NotebookModel()) as stage:
         talker = Talker(stage)
-        await talker.say("Remember that my cat is called Tom.")
+        await talker.say("remember: my cat is called Tom.")
         assert "webui, message of" in await talker.say("/memory why 1")
         console = stage.host.add_channel("console")
         sent = await console.send("/memory", **OWNER)
@@ -60,7 +60,7 @@ async def test_what_is_forgotten_is_gone_though_the_client_still_says_it(tmp_pat
     tool = {"type": "function", "function": {"name": "look", "description": "Looks for Tom."}}
     async with program(tmp_path, NotebookModel()) as stage:
         talker = Talker(stage, "The user has a cat called Tom.", tools=[tool])
-        await talker.say("Remember that my cat is called Tom.")
+        await talker.say("remember: my cat is called Tom.")
         asked = await talker.say("/memory forget Tom")
         # The buttons are commands that a client without buttons can send.
         [yes, *_] = re.findall(r"Erase: `(/[^`]+)`", asked)

@@ -159,17 +159,16 @@ async def test_what_a_model_does_for_a_token_needs_the_tokens_rights_too(tmp_pat
         assert (fact.status, fact.origin) == ("pending", "client")
 
 
-async def test_what_is_said_by_a_token_is_learned_only_as_its_rights_say(tmp_path):
+async def test_what_a_token_asks_to_remember_is_only_said_without_the_right_to_commands(tmp_path):
     async with (
         program(tmp_path, ScriptedModel(lambda _: text_reply("Noted."))) as stage,
         await another(stage, "chatter", "chat") as chatter,
         await another(stage, "editor", "chat", "propose") as editor,
     ):
-        await answer(chatter, "Remember that I have a dog.")
-        await answer(editor, "Remember that I have a cat.")
-        await stage.ask("Remember that I have a hen.")
+        await answer(chatter, "remember: I have a dog.")
+        await answer(editor, "remember: I have a cat.")
+        await stage.ask("remember: I have a hen.")
         facts = fold_entries(await stage.host.tape(PERSON)).facts.values()
         assert {(fact.text, fact.status) for fact in facts} == {
-            ("I have a cat.", "pending"),
             ("I have a hen.", "active"),
         }

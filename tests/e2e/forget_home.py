@@ -80,7 +80,7 @@ async def converse(host: Host, folder: Path) -> str:
     """Say things of which traces come to lie everywhere; return the name of a file that was sent."""
     channel = host.channel
     blob = await FolderBlobs(folder / "blobs").put(f"about {FILE}".encode())
-    await channel.ask(f"remember that my cat is called {CAT.capitalize()}")
+    await channel.ask(f"remember: my cat is called {CAT.capitalize()}")
     await channel.ask(f"My aunt {AUNT.capitalize()} visits on Sunday.")
     attached = Attachment("document", f"{FILE}.txt", "text/plain", 9, blob, f"about {FILE}")
     await channel.wait_for_answer(await channel.send(f"{AUNT} sent this", attachments=(attached,)))
@@ -102,7 +102,7 @@ async def work(folder: Path) -> None:
     """Work on problems, set values and believe something, so that the memory bus holds a word everywhere."""
     async with home(folder) as host:
         ask = host.channel.ask
-        await ask(f"remember that the {SHIP} sails on Sunday")
+        await ask(f"remember: the {SHIP} sails on Sunday")
         await ask(f"The {SHIP} is large.")
         await ask(f"/reference set ferry The {SHIP} at nine")
         await ask(f"/reference set {SHIP}-line Harbour street")

@@ -22,7 +22,7 @@ KEPT = re.compile(r"K[0-9A-F]{6}")
 """A word that the person asked to remember."""
 
 COMMANDS = (
-    *("/memory", "/new", "/stop", "/status", "/help", "/remind", "/schedules"),
+    *("/memory", "remember:", "/new", "/stop", "/status", "/help", "/remind", "/schedules"),
     *("/budget", "/approve", "/approvals", "/deny"),
 )
 

@@ -30,7 +30,7 @@ def word(chance: random.Random) -> str:
 
 
 def keep(chance: random.Random) -> str:
-    return chance.choice(["remember that {} matters", "/memory add {}"]).format(word(chance))
+    return chance.choice(["remember: {} matters", "/memory add {}"]).format(word(chance))
 
 
 def state(chance: random.Random) -> str:

@@ -70,7 +70,7 @@ _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     *((one, {}) for one in (
-        "Remember that I own a cutter",
+        "remember: I own a cutter",
         HULL,
         "/problem new Boat",
         "/problem note must float",

@@ -69,8 +69,9 @@ class Talk:
         """Let everybody say something everywhere, and give every private memory something to clear."""
         for place in self._stage.places:
             if place.private:
-                number = self._say(place, "Remember that I like tea.")
-                self._note("text", place, str(number), number)
+                number = self._say(place, "remember: I like tea.")
+                kind = "command" if place.platform == "telegram" else "slash"
+                self._note(kind, place, str(number), number)
             self._text(place)
 
     def burst(self, platform: str | None = None) -> None:

@@ -13,7 +13,7 @@ from testkit.telegram.server import TelegramServer
 # Said by a person, and answered by the model.
 HOSTILE = [
     f"Signature: {'_' * 100}Name",
-    f"Remember that my signature line is {'_' * 100}aa",
+    f"remember: my signature line is {'_' * 100}aa",
     "-  " * 600 + "x",
     "Ho ," + " " * 1_800 + "b",
     "私は" * 900,

@@ -59,7 +59,7 @@ async def test_streams_typing_stop_files_and_commands_go_between_processes(tmp_p
         await say(ada, "/stop", "Stopped.")
 
         # A command is the worker's, its menu and its answer the gateway's.
-        await say(ada, "remember that I like tea", "A short answer to that.")
+        await say(ada, "remember: I like tea", "Added to memory")
         await say(ada, "/memory", "tea")
 
         # What the worker writes into its home reaches the chat through the gateway's.

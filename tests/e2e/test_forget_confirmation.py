@@ -16,7 +16,7 @@ from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await host.channel.ask(f"remember: my cat is called {CAT}")
         told = await host.channel.ask(f"Please erase what you know of {CAT}")
         found = re.search(r"/memory forget yes (\d+)", told)
         assert found is not None, told

@@ -51,7 +51,7 @@ async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: 
     assert not report.problems
     async with home(tmp_path) as host:
         answers = []
-        for text in ("Good morning", "remember that my dog is called Rex", "/memory"):
+        for text in ("Good morning", "remember: my dog is called Rex", "/memory"):
             sent = await host.channel.send(text, message_id=f"later {text}")
             answers.append(await host.channel.wait_for_answer(sent))
         assert "You said" in answers[0]
@@ -105,7 +105,7 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
 
 async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
-        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await host.channel.ask(f"remember: my cat is called {CAT}")
         await TapeService(host.store, "fake:1").fork_session("fake:child")
         assert CAT in str(await host.tape("fake:child"))
         assert "Forgotten" in await erase(host, "1")
@@ -137,7 +137,7 @@ async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_els
 ) -> None:
     typed = tmp_path / "console" / "history"
     typed.parent.mkdir()
-    line = "remember that the green key opens the shed"
+    line = "remember: the green key opens the shed"
     typed.write_text(f"\n# 2026-02-10 10:00:00\n+{line}\n\n# 2026-02-10 10:01:00\n+hello\n")
     async with home(tmp_path) as host:
         await host.channel.ask(line)

@@ -114,7 +114,7 @@ async def test_the_list_is_for_the_person_and_the_model_reads_counts(tmp_path: P
         )
 
 
-@pytest.mark.parametrize("word", ["Yes, please!", "ja"])
+@pytest.mark.parametrize("word", ["Yes!", "ja"])
 async def test_a_plain_yes_right_after_the_question_erases_without_a_model(
     tmp_path: Path, word: str
 ) -> None:
@@ -129,7 +129,7 @@ async def test_a_plain_yes_right_after_the_question_erases_without_a_model(
 async def test_a_plain_no_erases_nothing(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
         await ask_to_forget(chat)
-        assert await chat.say("No, thanks") == "Nothing was erased."
+        assert await chat.say("No.") == "Nothing was erased."
         assert len(await chat.facts()) == 4
         assert await chat.say("yes") == "Fine."
 
@@ -152,6 +152,10 @@ async def test_a_yes_that_may_mean_something_else_goes_to_the_model(tmp_path: Pa
         await chat.say("Forget the EpiPen.", ("memory_forget", {"what": "EpiPen"}), after="Fine?")
         assert await chat.say("yes") == "Fine."
         assert 3 in await chat.facts()
+
+
+async def test_a_yes_erases_though_the_model_asks_too(tmp_path: Path) -> None:
+    async with family(tmp_path) as chat:
         erase = "Shall I erase it?"
         await chat.say("Forget the EpiPen.", ("memory_forget", {"what": "EpiPen"}), after=erase)
         assert (await chat.say("yes")).startswith("Forgotten")

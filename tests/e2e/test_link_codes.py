@@ -11,7 +11,7 @@ from bot.memory.session.scope.identities import IDENTITIES_TAPE, MAX_FAILED_CLAI
 
 async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
     async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ADA, "remember: I like zebras")
         code = await here.code(ADA)
         told = await here.ask("other:666", f"/link {code} yes", name="Mallory")
         assert "with that of `N7` on fake" in told

@@ -15,17 +15,17 @@ FEWEST = {"claim": 4, "confirm": 8, "part": 8, "empty": 6}
 async def prepared(folder: Path, step: str) -> tuple[str, str]:
     """Bring a home to where a step is next; return who takes it, and by which command."""
     async with home(folder) as here:
-        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ADA, "remember: I like zebras")
         if step != "empty":
-            await here.ask(ELSE, "Remember that I like yaks")
+            await here.ask(ELSE, "remember: I like yaks")
         where, command = ELSE, f"/link {await here.code(ADA)} yes"
         if step != "claim":
             await here.ask(where, command)
             where, command = ADA, "/link confirm"
         if step == "part":
             await here.ask(where, command)
-            await here.ask(ELSE, "Remember that I own a numbat")
-            await here.ask(ADA, "Remember that I own a quokka")
+            await here.ask(ELSE, "remember: I own a numbat")
+            await here.ask(ADA, "remember: I own a quokka")
             where, command = ADA, "/unlink yes"
         if step == "empty":
             await here.ask(where, command)

@@ -20,8 +20,8 @@ from bot.testing.scripted_model import (
 
 async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_group(tmp_path):
     async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
+        await here.ask(ADA, "remember: I like zebras")
+        await here.ask(ELSE, "remember: I like yaks")
         assert "zebras" not in await here.prompt(ELSE)
         told = await here.join(ADA, ELSE)
         assert "Linked with `N9` on other" in told
@@ -35,7 +35,7 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         # The same id on another channel is somebody else.
         assert _animals(await here.prompt("third:7")) == set()
         assert _animals(await here.prompt("third:9")) == set()
-        await here.ask(ELSE, "Remember that I like xerus")
+        await here.ask(ELSE, "remember: I like xerus")
         assert "xerus" in _animals(await here.prompt(ADA))
 
 
@@ -46,13 +46,13 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
 @pytest.mark.parametrize("who", [ADA, ELSE])
 async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_path, who):
     async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
+        await here.ask(ADA, "remember: I like zebras")
+        await here.ask(ELSE, "remember: I like yaks")
         await here.join(ADA, ELSE)
-        await here.ask(ADA, "Remember that I own a quokka")
-        await here.ask(ELSE, "Remember that I own a numbat")
-        await here.ask(ADA, "Remember that I like tapirs")
-        await here.ask(ELSE, "Remember that I like tapirs")
+        await here.ask(ADA, "remember: I own a quokka")
+        await here.ask(ELSE, "remember: I own a numbat")
+        await here.ask(ADA, "remember: I like tapirs")
+        await here.ask(ELSE, "remember: I like tapirs")
         for where in (ADA, ELSE):
             await here.ask(where, "/new")
             assert {"zebras", "yaks", "quokka"} <= _animals(await here.prompt(where))
@@ -67,7 +67,7 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
             for fact in (await here.scope(tape)).active():
                 assert {one.tape for one in fact.evidence} == {where}
         # What is learned from now on stays apart, and no undo brings the other's back.
-        await here.ask(ADA, "Remember that I like voles")
+        await here.ask(ADA, "remember: I like voles")
         assert "voles" not in _animals(await here.prompt(ELSE, "LOOK"))
         for where in (ADA, ELSE):
             for _ in range(4):
@@ -106,13 +106,13 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
 
 async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):
     async with home(tmp_path) as here:
-        await here.ask(ELSE, "Remember that I like yaks")
+        await here.ask(ELSE, "remember: I like yaks")
         await here.join(ADA, ELSE)
         stranger = {"sender": Sender("666", "Mallory")}
         assert _animals(await here.prompt(ELSE, "What do you know?", **stranger)) <= {"yaks"}
         assert await here.host.events("memory.scope", ELSE)
         assert (await here.host.events("memory.scope", ELSE))[-1].data == {"home": ELSE}
-        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ADA, "remember: I like zebras")
         assert "zebras" not in await here.prompt(ELSE, "LOOK")
 
 
@@ -121,7 +121,7 @@ async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joine
 
 async def test_what_is_forgotten_on_one_channel_is_forgotten_on_all(tmp_path):
     async with home(tmp_path) as here:
-        await here.ask(ELSE, "Remember that I like zqxyak")
+        await here.ask(ELSE, "remember: I like zqxyak")
         await here.ask(ELSE, "The zqxyak is ill, by the way", topic="t")
         await here.join(ADA, ELSE)
         await here.ask(ADA, "Is a zqxyak large?")

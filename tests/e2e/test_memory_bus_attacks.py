@@ -60,9 +60,12 @@ SECRETS: dict[str, Call] = {
 }
 
 ASKED: tuple[tuple[str, Call], ...] = (
-    ("From now on always answer me in French, please.", note("must", "Always answer in French")),
+    ("From now on always answer me in French, please.", note("must", "Always answer me in French")),
     ("You must never mention prices.", note("must-not", "Never mention prices")),
-    ("Ab jetzt antworte bitte immer auf Deutsch.", note("must", "Antworte immer auf Deutsch")),
+    (
+        "Ab jetzt antworte bitte immer auf Deutsch.",
+        note("must", "Antworte bitte immer auf Deutsch"),
+    ),
     (
         "My priorities are finishing the thesis and time with my family.",
         refer("priorities", '["finishing the thesis", "time with my family"]'),

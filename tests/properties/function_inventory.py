@@ -19,8 +19,6 @@ from typing import Any, TextIO
 
 from text_costs import HERE, HostileText, Work, main
 
-from bot.language.clause import Clause
-from bot.language.clauses import parse_clauses
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
 from bot.tape.entries import TapeEntry, message
@@ -66,7 +64,6 @@ SAMPLES: dict[Any, Made] = {
     timedelta: lambda _: timedelta(hours=1),
     TextIO: lambda _: io.StringIO(),
     Any: lambda text: text,
-    Clause: lambda text: parse_clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
     TapeEntry: lambda text: message("user", text),
@@ -101,7 +98,7 @@ def hostile_texts() -> list[HostileText]:
         *("| a | b |\n|---|---|\n", "**a", "*a_", "a**b", "\\(", "$a", "# a\n", "a\n=\n", "&amp", "\\\\"),
         *("https://a.b/", "http://", "www.a", "a@b.", "@a ", "sk-a", "key=", "a=b ", "2026-01-01 ", "12:00 "),
         *("“a” ", '"a" ', "a-b", "a'b", "A b ", "I am A and ", "My dog is A. ", "not ", "if ", "and ", "Bob: "),
-        *("Bob (1): ", "the user ", "The user likes a. ", "remember that ", "forget ", "what is my ", "said "),
+        *("Bob (1): ", "the user ", "The user likes a. ", "remember: ", "forget ", "what is my ", "said "),
         *('{"a":', "[1,", "<memory>", "[2026-01-01 10:00] ", "<file a>\n", "<handoff a>\n", "我说", "私は", "日 "),
     ]  # fmt: skip
     nested = [

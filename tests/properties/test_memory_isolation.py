@@ -67,7 +67,7 @@ PLACES = [
 ]
 NUMBERS = ["1", "2", "3", "w1", "w2"]
 ACTIONS = [
-    "The weather is {marker} today.", "/memory add I like {marker}", "Remember that I own {marker}",
+    "The weather is {marker} today.", "/memory add I like {marker}", "remember: I own {marker}",
     "I like {marker} a lot.", "What do you make of this {marker}?", "/memory edit {number} I keep {marker}",
     "/memory share {number}", "/memory share {number}", "/memory unshare {number}", "/memory forget {number}",
     "/memory undo", "/memory clear yes", "/memory", "/memory why {number}", "/memory search like own weather",
@@ -205,7 +205,7 @@ def test_facts_are_seen_by_whom_they_are_meant_for(tmp_path):
         (alone, "1", "/memory add I like {marker}", "1"),
         (alone, "1", "I like {marker} a lot.", "1"),
         (alone, "1", "/new", "1"),
-        (group, "2", "Remember that I own {marker}", "1"),
+        (group, "2", "remember: I own {marker}", "1"),
         (group, "1", "/memory share {number}", "1"),
     ]
     world = anyio.run(_live, tmp_path, todo)

@@ -44,7 +44,7 @@ NOTES: list[tuple[str, dict[str, Any]]] = [
 ]
 ACTIONS = [
     "My weather is {m} today.", "My weather is {m} today.", "SAY {m} of the tea", "FETCH {m}",
-    "HAND {m}", "KEEP {m}", "OVERFLOW {m}", "Remember that my tea is {m}.", "EDIT {m}",
+    "HAND {m}", "KEEP {m}", "OVERFLOW {m}", "remember: my tea is {m}.", "EDIT {m}",
     "/problem note ask draft {m}", "/memory add My note is {m}", "/reference set note {m}",
     "/problem note must take {m}", "/new", "/new now", "LOOK", "LOOK", "NOTES", "TASK",
     "/model open", "/model home", "/retry", "restart",

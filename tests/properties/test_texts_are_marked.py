@@ -18,7 +18,7 @@ OTHER_READERS = {
         llm/written_calls.py mcp_client/results.py memory/gate/evidence_status.py
         memory/gate/write_result.py memory/records/compression memory/records/pending_calls.py
         memory/records/transcript.py memory/session/state/zone_snapshot.py
-        runtime/sessions/explicit_memories.py runtime/sessions/fact_verifier.py
+        runtime/sessions/fact_verifier.py
         runtime/sessions/private_quotes.py discord/message_content.py telegram/message_content.py
         llm/model_checks.py""",
     "programs, and who writes them": """agent/client_requests.py bus/messages.py bus/postgres/queries.py
@@ -29,7 +29,7 @@ OTHER_READERS = {
         core/response_limits.py core/telemetry llm/http llm/litellm_library.py
         mcp_client/bounded_http.py""",
     "nobody: they are words of languages": """agent/grammar_words.py agent/schedules/times/words.py
-        memory/gate/instruction_detection.py memory/gate/remember_requests.py memory/gate/secret_detection.py""",
+        memory/gate/instruction_detection.py memory/gate/secret_detection.py""",
     "whoever opens it, so that all read the same": "transfer/backup.py",
 }
 """Files and folders whose texts people do not read in their language, by who reads them."""

@@ -12,6 +12,7 @@ __all__ = [
     "pagination",
     "pair",
     "parser",
+    "plain_words",
     "registry",
     "skills",
 ]

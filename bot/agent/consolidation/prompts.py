@@ -13,7 +13,7 @@ from bot.agent.fact_changes import FactChange
 from bot.llm.base import ChatMessage
 from bot.memory.records.fact import Fact
 from bot.memory.records.prompt_escaping import escape_message
-from bot.memory.records.stemming import stemmed_words
+from bot.tape.index.terms import telling_terms
 
 SAVE_MEMORY_TOOL_NAME = "save_memory"
 
@@ -180,10 +180,10 @@ def _listed(fact: Fact, newer: Collection[int] = ()) -> str:
 
 def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:
     """Return the facts to show, by number; those related to the conversation if not all fit."""
-    spoken = set(stemmed_words(conversation))
+    spoken = set(telling_terms(conversation))
     ranked = sorted(
         facts,
-        key=lambda fact: (len(spoken.intersection(stemmed_words(fact.text))), fact.changed),
+        key=lambda fact: (len(spoken.intersection(telling_terms(fact.text))), fact.changed),
         reverse=True,
     )
     room = _MOST_FACTS_BYTES

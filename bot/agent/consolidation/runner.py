@@ -26,9 +26,9 @@ from bot.agent.consolidation.prompts import (
 from bot.agent.fact_changes import OwnWords, propose_changes
 from bot.agent.refusals import complete
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
+from bot.core.folding import split_sentences
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason, parse_reason, reason_of
-from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (

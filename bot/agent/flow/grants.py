@@ -16,18 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from bot.agent.flow.labels import DEEPEST, argument_texts, number_text
 from bot.agent.flow.spoken import SpokenWords, plain_number
+from bot.agent.grammar_words import grammar_terms
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
-from bot.language.claim_terms import content_terms
-from bot.language.folding import fold_text
-from bot.language.names import NameMatcher, extract_names
 from bot.memory.gate.secret_detection import detect_secret
+from bot.tape.index.terms import telling_terms
 
 MAX_COMPOSED = 200
 """The most characters of an address that the model made itself: a host can carry words, too."""
@@ -43,7 +42,9 @@ _SEPARATORS = LazyPattern(r"[\W_]+")
 _LAST_DIGITS = 7
 """Number of last digits by which numbers are compared: telephone numbers begin in several ways."""
 _SHARED_TERMS = 2
-"""Number of content words of one memory that make a text repeat it."""
+"""Number of telling words of one memory that make a text repeat it."""
+_WORD = LazyPattern(r"[\w'’-]+")
+_INSIDE = LazyPattern(r"(?<=[\w,;'’)] )[^\W\d_][\w'’-]*")
 
 
 @dataclass(frozen=True)
@@ -183,22 +184,20 @@ class Grants:
         return _secret(text) or self._memory_detail(text)
 
     def _memory_detail(self, text: str) -> Reason | None:
+        """Return what a text repeats of a memory: a name, a long number, or two telling words."""
         own = " \n".join(one.text for one in self.words)
-        said, sent = NameMatcher(own), NameMatcher(text)
-        said_terms, sent_terms = _terms(own), _terms(text)
-        said_digits, sent_digits = _digits(own), _digits(text)
+        sent, sent_digits, said_digits = _terms(text) - _terms(own), _digits(text), _digits(own)
         for memory in self.memory:
-            details = [name for name in extract_names(memory) if len(name) > 1]
-            found = next((one for one in details if one in sent and one not in said), None)
             numbers = (_digits(hit)[-_LAST_DIGITS:] for hit in _NUMBER.findall(memory))
-            found = found or next(
-                (one for one in numbers if one in sent_digits and one not in said_digits), None
-            )
-            shared = (_terms(memory) & sent_terms) - said_terms
-            if found is None and len(shared) >= _SHARED_TERMS:
-                found = " ".join(word for word in memory.split() if _terms(word) & shared)
-            if found is not None:
-                return Reason("holds_memory", detail=found[:60])
+            found = [one for one in numbers if one in sent_digits and one not in said_digits]
+            if not found and sent.isdisjoint(_terms(memory)):
+                continue
+            words = [hit.group() for hit in _WORD.finditer(memory) if _terms(hit.group()) & sent]
+            names = (hit.group() for hit in _INSIDE.finditer(memory))
+            found += [one for one in names if one[0].isupper() and one in words]
+            found += [" ".join(words)] if len(_terms(memory) & sent) >= _SHARED_TERMS else []
+            if found:
+                return Reason("holds_memory", detail=found[0][:60])
         return None
 
 
@@ -258,8 +257,10 @@ def _readable(url: str) -> str:
     return " ".join([plain.partition("://")[2], _SEPARATORS.sub(" ", plain)])
 
 
-def _terms(text: str) -> set[str]:
-    return set(content_terms(fold_text(text)))
+@lru_cache(maxsize=8192)
+def _terms(text: str) -> frozenset[str]:
+    """Return the terms by which the search would find a text, without words of grammar."""
+    return frozenset(telling_terms(text)) - grammar_terms()
 
 
 def _digits(text: str) -> str:

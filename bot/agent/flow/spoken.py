@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from bot.core.folding import UNSPACED
 from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
-from bot.language.folding import UNSPACED
 from bot.memory.records.argument_labels import Origin
 
 _PUNCTUATION = frozenset(".,;:!?()[]{}<>\"'«»„“”‚‘’…¿¡。，、！？；：「」『』（）*_`")

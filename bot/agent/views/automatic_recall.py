@@ -21,13 +21,12 @@ from itertools import chain
 
 from anyio import to_thread
 
-from bot.agent.views.passage_selection import asks_assistant, select_passages
+from bot.agent.views.passage_selection import select_passages
 from bot.core.clock import Clock
 from bot.core.patterns import LazyPattern
 from bot.llm.base import estimate_tokens
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.recall import (
     RecallableFact,
@@ -40,6 +39,7 @@ from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
+from bot.tape.index.terms import telling_terms
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
@@ -66,6 +66,14 @@ _LOOKS_BACK = LazyPattern(
     r"|souviens|rappelle|la dernière fois|dernièrement|encore|comme d'habitude|dit|parlé|recuerda\w?|la última vez|otra vez|como siempre|dijiste|dije|hablamos"
     r"|ricord\w{1,2}|l'ultima volta|di nuovo|come sempre|detto|lembra\w?|da última vez|de novo|como sempre|disse|помни\w{1,3}|в прошлый раз|снова|опять|как обычно|говорил\w?)\b"
     r"|记得|上次|之前|以前|覚えて|前回|この前",
+    re.IGNORECASE,
+)
+_ASKS_ASSISTANT = LazyPattern(
+    r"\b(?:you|u) (?:ever |just |have |had |'ve )?(?:said|told|suggested?|recommend\w{0,4}|wrote|gave|listed|explained|calculated|answered|mentioned|proposed)"
+    r"|\b(?:did|have|do) you (?:ever )?(?:say|tell|suggest|recommend|write|give|list|explain|calculate|answer|mention|propose)"
+    r"|\byour (?:answer|list|advice|suggestion|recommendation|recipe|plan)"
+    r"|\b(?:hast|hattest) du|\bdein\w{0,2} (?:vorschlag|antwort|liste|rat|empfehlung)|\btu (?:as|avais)|\b(?:dijiste|sugeriste|recomendaste|hai detto|hai consigliato|você disse|ты (?:сказал|советовал))"
+    r"|你(?:说|建议|推荐)|(?:あなた|君)(?:が|は)(?:言|勧)",
     re.IGNORECASE,
 )
 _WORDS = LazyPattern(r"\w+")
@@ -231,12 +239,17 @@ async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
 def has_no_search_words(text: str) -> bool:
     """Return whether a message has nothing to search for, such as a greeting or an "ok"."""
     words = _WORDS.findall(text.lower())
-    return not stemmed_words(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
+    return not telling_terms(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
 
 
 def asks_about_past(text: str) -> bool:
     """Return whether a message asks a question or refers to the past."""
     return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
+
+
+def asks_assistant(text: str) -> bool:
+    """Return whether a message asks for what the assistant said."""
+    return _ASKS_ASSISTANT.search(text) is not None
 
 
 def _has_memory_outside_prompt(

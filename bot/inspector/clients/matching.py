@@ -4,7 +4,8 @@ Rule 1: white space does not count, and an erased message of the tape equals any
 Rule 2: a client may have only the beginning of an answer, or more around it: what was streamed before
     it, and the commands of its buttons.
 Rule 3: an answer that nobody asked for, such as a reminder, may be missing at the client.
-Rule 4: a client may leave out the oldest messages.
+Rule 4: of a message that the program's own words make a command, the tape has the command.
+Rule 5: a client may leave out the oldest messages.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.agent.commands.plain_words import plain_answer, remembered_text
 from bot.bus import ClientMessage, TranscriptMessage
 from bot.memory.records.tombstones import ERASED_TEXT
 
@@ -70,7 +72,15 @@ def is_same(theirs: ClientMessage, ours: TranscriptMessage) -> bool:
         return True
     sent, kept = theirs.text, ours.text
     if sent == kept or theirs.author == "person":
-        return sent == kept
+        return sent == kept or _stands_for(sent, kept)
     if not sent or not kept:
         return False
     return kept.startswith(sent) or sent.startswith(kept) or sent.endswith(kept)
+
+
+def _stands_for(sent: str, kept: str) -> bool:
+    """Return whether a message of a person is one that the program took for a command."""
+    if not kept.startswith("/"):
+        return False
+    line = remembered_text(sent)
+    return plain_answer(sent) is not None if line is None else kept == f"/memory add {line}"

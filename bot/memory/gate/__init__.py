@@ -7,7 +7,6 @@ __all__ = [
     "instruction_detection",
     "memory_validation",
     "reference_values",
-    "remember_requests",
     "secret_detection",
     "write_gate",
     "write_result",

@@ -21,9 +21,9 @@ from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry
+from bot.tape.index.terms import telling_terms
 
 FACT_DECAY = 0.005
 """Share of its confidence that a fact, read as a belief, loses per day without confirmation."""
@@ -106,8 +106,8 @@ def is_current(pattern: SynthesizedPattern) -> bool:
 
 def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
     """Say whether a belief contains all the words of a text."""
-    return set(stemmed_words(text)) <= set(
-        stemmed_words(" ".join(map(str, pattern.content.values())))
+    return set(telling_terms(text)) <= set(
+        telling_terms(" ".join(map(str, pattern.content.values())))
     )
 
 

@@ -10,9 +10,9 @@ from bot.core.reasons import Reason
 from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.evidence import may_learn_from, sender_text, third_party_texts
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
+from bot.tape.index.terms import telling_terms
 from bot.tape.search import MAX_HITS, SearchQuery
 from bot.tape.store import TapeStore
 
@@ -134,7 +134,7 @@ def is_repetition(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
 
 def _runs(text: str) -> set[tuple[str, ...]]:
     """Return all runs of three consecutive words in a text; a shorter text is one run."""
-    words = stemmed_words(text)
+    words = telling_terms(text)
     last = max(1, len(words) - _RUN + 1)
     return {tuple(words[at : at + _RUN]) for at in range(last)} if words else set()
 

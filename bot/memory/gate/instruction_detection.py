@@ -11,9 +11,9 @@ import base64
 import binascii
 import re
 
+from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
-from bot.language.folding import fold_text
 
 _LONGEST = 20_000
 _LOOK_ALIKE = str.maketrans(

@@ -10,10 +10,10 @@ import re
 from typing import Literal
 
 from bot.core.errors import MemoryRefused
+from bot.core.folding import normalize_typography
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.core.telemetry.redaction import redact
-from bot.language.folding import normalize_typography
 
 _LONGEST = 20_000
 _PRIVATE = LazyPattern(

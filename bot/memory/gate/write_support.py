@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.core.errors import MemoryRefused
+from bot.core.folding import split_sentences
 from bot.core.i18n import _
-from bot.language.sentences import split_sentences
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.evidence import (
     entry_origin,
@@ -43,7 +43,7 @@ def third_party_texts_in_view(spoken: Iterable[TapeEntry]) -> list[str]:
 def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool = False) -> None:
     """Refuse text with instructions to the assistant that no authorised person in view gave.
 
-    They gave them if their words hold them; in other words, if they gave some in view and nobody else did.
+    They gave them if their words hold each sentence that is one; a sentence in other words may say more.
 
     Args:
         text: Text that the model will see from then on.
@@ -59,10 +59,6 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
     ):
         return
     own = [sender_text(entry) for entry in spoken if may_learn_from(entry) and may_instruct(entry)]
-    others = [sender_text(entry) for entry in spoken if not may_instruct(entry)]
-    others += third_party_texts_in_view(spoken)
-    if any(map(contains_instructions, own)) and not any(map(contains_instructions, others)):
-        return
     orders = [
         sentence for sentence in split_sentences(text) if contains_instructions(sentence)
     ] or [text]

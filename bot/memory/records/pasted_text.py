@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from bot.core.folding import fold_text, words
 from bot.core.patterns import LazyPattern
-from bot.language.folding import fold_text, words
 
 _LONGEST = 20_000
 """Characters that are examined; text behind them counts as the writer's own."""

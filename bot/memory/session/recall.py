@@ -23,7 +23,6 @@ from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import sender_text
 from bot.memory.records.fact import Evidence
 from bot.memory.records.pasted_text import pasted_parts
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.records.transcript import (
     format_timestamp_day,
     message_author,
@@ -37,6 +36,7 @@ from bot.memory.session.relative_dates import resolve_relative_dates
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
+from bot.tape.index.terms import telling_terms
 from bot.tape.search import MAX_QUERY_LENGTH, Hit
 from bot.tape.service import TapeService
 
@@ -265,8 +265,8 @@ def _ranked(
 
 def word_shares(texts: Sequence[str], query: str) -> list[float]:
     """Return which share of a query's words each text holds, from 0 to 1; rare words weigh more."""
-    wanted = set(stemmed_words(query))
-    bags = [set(stemmed_words(text)) & wanted for text in texts]
+    wanted = set(telling_terms(query))
+    bags = [set(telling_terms(text)) & wanted for text in texts]
     seen_in = Counter(word for bag in bags for word in bag)
     weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
     total = sum(weight.values()) or 1.0

@@ -17,8 +17,8 @@ from anyio.abc import TaskGroup
 
 from bot.agent.commands.approvals import APPROVE
 from bot.agent.commands.parser import ParsedCommand, parse_command
+from bot.agent.commands.plain_words import remembering_command
 from bot.agent.commands.registry import CommandReply
-from bot.agent.notebook import NotebookModel, remembered_text
 from bot.agent.refusals import refusals_recorded
 from bot.agent.schedules.due_tape import is_occurrence_id
 from bot.agent.turn import Turn
@@ -184,10 +184,9 @@ class MessageLoop:
         await self._occurrences.write_overdue()
         await self._delay_suspect_work()
         await self._writer.expire_calls()
-        notes = await self._save_explicit_memories()
         opened = self._session.fold.turns.open_turn
         self._attended = bool(self._waits_for_answer())
-        turn = None if opened is None else await self._turns.reopen(opened, notes)
+        turn = None if opened is None else await self._turns.reopen(opened)
         if turn is not None and opened is not None:
             self._start_job(Job.TURN, opened.inbound, partial(self._turns.resume, turn, opened))
         else:
@@ -212,21 +211,6 @@ class MessageLoop:
         waiting = [*turns.unanswered, *turns.unanswered_commands]
         waiting += [one for answer in turns.undelivered.values() for one in answer.inbound]
         return [one for one in waiting if not is_occurrence_id(one)]
-
-    async def _save_explicit_memories(self) -> list[str]:
-        """Save what messages on the tape ask to remember, which a kill may have prevented."""
-        fold = self._session.fold
-        messages = [
-            *fold.window.messages_by_platform_id(fold.turns.unanswered),
-            *fold.window.waiting_messages(),
-        ]
-        notes: list[str] = []
-        for entry in messages:
-            inbound = str(entry.meta.get("inbound"))
-            if not self._turns.is_suspect(inbound):
-                with self._working_on(partial(_list_of, inbound)):
-                    notes += await self._writer.save_explicit_memories([entry])
-        return notes
 
     async def _apply_problem_switch(self) -> None:
         """Switch to the problem that a turn requested, once no message of the old one waits."""
@@ -304,20 +288,14 @@ class MessageLoop:
         command = parsed and self._session.services.commands.get(parsed.name)
         if delivery.inbound.attachments and command is None:
             return None
-        return parsed or self._remembering(delivery.inbound)
+        return parsed or self._remembering(delivery)
 
-    def _remembering(self, inbound: Inbound) -> ParsedCommand | None:
-        """Return the command that saves a line as a fact, where no model reads the line."""
-        if not is_to_answer(inbound):
+    def _remembering(self, delivery: ReceivedMessage) -> ParsedCommand | None:
+        """Return the command that saves what a message asks to remember; None if its sender may not give it."""
+        command = remembering_command(delivery.inbound.text)
+        if command is None or not is_to_answer(delivery.inbound):
             return None
-        fold = self._session.fold
-        agent = self._session.services.agent.for_chat(fold.chosen_preset, private=fold.is_private)
-        if (
-            agent.model.name != NotebookModel.name
-            or (text := remembered_text(inbound.text)) is None
-        ):
-            return None
-        return parse_command(f"/memory add {text}")
+        return None if refusal(self._session, delivery, command) else command
 
     def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
@@ -356,9 +334,7 @@ class MessageLoop:
         elif action is Action.RECORD:
             await self._writer.record_overheard(delivery, delivery.inbound)
         elif action is Action.JOIN_TURN:
-            notes = await self._writer.record_queued(delivery)
-            if self._turns.current is not None:
-                self._turns.current.notes += notes
+            await self._writer.record_queued(delivery)
         elif action is Action.START_TURN:
             await self._start_turn(delivery)
 
@@ -433,7 +409,7 @@ class MessageLoop:
             await self._writer.acknowledge(delivery)
             self._has_dropped = True
             return
-        given = parse_command(inbound.text)
+        given = parse_command(inbound.text) or remembering_command(inbound.text)
         if target is not None and target.command is not None:
             data = target.command.data
             if given == ParsedCommand(str(data.get("name")), str(data.get("arguments"))):

@@ -4,8 +4,8 @@ Rule 1: it counts only as the next message of whom the question was asked, in th
     question waits; an erasure is asked for again after ten minutes.
 Rule 2: it answers the question that was asked of its writer last, also if several wait; of several in one message it
     means none, so what waits is shown. A press in vain says nothing.
-Rule 3: where the model asks above the program's question, an erasure must be what it asks for, too; and if text from
-    outside could have had it ask, what waits for a yes is shown again, alone.
+Rule 3: if the model asks above the program's question, and text from outside could have had it ask, a call that waits
+    is shown again, alone, and an erasure needs its button or command.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.agent.commands.parser import ParsedCommand, parse_command
+from bot.agent.commands.plain_words import plain_answer
 from bot.bus import PERSON, Inbound
 from bot.core.patterns import LazyPattern
-from bot.language.forget_requests import asks_to_forget
-from bot.language.plain_answers import plain_answer
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.transcript import recorded_at, sender_id
@@ -39,8 +38,7 @@ _YES = LazyPattern(
 """Commands of buttons that say yes; the last button beside one says no."""
 _ASKING = LazyPattern(r"(?:memory (?:forget|clear)|unlink|link)\b")
 """Commands, without the slash, that ask before they act, and by which their question is answered in words."""
-# From the start of a sentence only, so that a long text takes linear time.
-_ASKED = LazyPattern(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]")
+_ASKS = LazyPattern(r"[?？؟]")
 
 
 async def confirmation_command(session: Session, inbound: Inbound) -> ParsedCommand | None:
@@ -153,11 +151,11 @@ def _question(
     asked = recorded_at(entry)
     if not commands or asked is None or entry.meta.get("turn") in session.fold.turns.undelivered:
         return []
-    above = _ASKED.findall(str(entry.payload.get("content") or ""))
+    above = _ASKS.search(str(entry.payload.get("content") or ""))
     erases = commands[0].startswith(_ERASES)
     valid = asked + (_ERASURE_VALID if erases else _VALID)
     if not _is_since(inbound, asked) or inbound.sent_at > valid:
         return []
-    if erases and not all(map(asks_to_forget, above)):
+    if erases and above and session.fold.outside.since:
         return []
     return ["/approvals", *commands[1:]] if above and foreign else commands

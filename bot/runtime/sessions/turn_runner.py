@@ -76,8 +76,7 @@ class TurnRunner:
             results = result_entries(client.results, self._fold.window.entries, turn.id)
             await turn.start([], [inbound.id], before=results, client=client)
             return turn
-        written = await turn.start([self._writer.message(inbound)], [inbound.id], client=client)
-        turn.notes += await self._writer.save_explicit_memories(written)
+        await turn.start([self._writer.message(inbound)], [inbound.id], client=client)
         return turn
 
     async def start_task(self, delivery: ReceivedMessage, firing: Firing) -> Turn:
@@ -122,8 +121,6 @@ class TurnRunner:
         with self._working_on(lambda: inbound_ids(trusted)):
             await self._session.memory.refresh()
             await turn.start([], inbound_ids(trusted), joined=joined)
-            # This saves nothing twice; it returns notes on facts that were not saved.
-            turn.notes += await self._writer.save_explicit_memories(trusted)
         return turn
 
     async def retry(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> Turn | None:
@@ -164,7 +161,7 @@ class TurnRunner:
         await turn.start([decided_entry(call, "yes", by)], inbound)
         return turn
 
-    async def reopen(self, opened: OpenTurn, notes: Sequence[str]) -> Turn | None:
+    async def reopen(self, opened: OpenTurn) -> Turn | None:
         """Take up a turn that a killed process left open; ``resume`` goes on with it.
 
         Returns:
@@ -189,7 +186,6 @@ class TurnRunner:
             await turn.end("error", _("The task was erased meanwhile."))
             self.current = None
             return None
-        turn.notes += notes
         return turn
 
     async def resume(self, turn: Turn, opened: OpenTurn) -> None:
@@ -197,9 +193,6 @@ class TurnRunner:
         suspects = [one for one in opened.inbound if self.is_suspect(one)]
         split = [one for one in opened.inbound if one in self._fold.turns.split_messages]
         turn.alone = bool(suspects or split or opened.retries or opened.task)
-        turn.notes += await self._writer.save_explicit_memories(
-            self._fold.window.messages_by_platform_id(suspects)
-        )
         turn.notes += await self._quote([*opened.retries, *split])
         with spends(self._spender(turn)):
             await turn.resume(opened)
@@ -292,9 +285,6 @@ class TurnRunner:
         with self._working_on(lambda: [inbound]):
             await self._session.memory.refresh()
             await turn.start([], [inbound], joined=joined)
-            turn.notes += await self._writer.save_explicit_memories(
-                self._fold.window.messages_by_platform_id([inbound])
-            )
             turn.notes += await self._quote([inbound])
         return turn
 

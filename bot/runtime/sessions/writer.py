@@ -50,6 +50,7 @@ from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
 from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import DELIVERY, UndeliveredAnswer, string_items
 from bot.memory.session.state.zone_snapshot import zone_entries
+from bot.runtime.sessions.edited_evidence import reread_facts
 from bot.runtime.sessions.edits import is_unanswered
 from bot.runtime.sessions.entries import (
     command_end_entries,
@@ -57,7 +58,6 @@ from bot.runtime.sessions.entries import (
     delivery_entry,
     message_entry,
 )
-from bot.runtime.sessions.explicit_memories import ExplicitMemories
 from bot.runtime.sessions.plain_confirmations import answered_buttons, may_answer
 from bot.runtime.sessions.private_quotes import WITHHELD, quotes_private_words
 from bot.runtime.sessions.session import Session
@@ -119,7 +119,6 @@ class SessionWriter:
         self._session = session
         self._tape = session.tape
         self._fold = session.fold
-        self._memories = ExplicitMemories(session.memory)
         self._deliveries: dict[str, ReceivedMessage] = {}
         self._sent: set[str] = set()
         self._told: set[str] = set()
@@ -360,18 +359,9 @@ class SessionWriter:
             paused=self._session.memory.paused,
         )
 
-    async def save_explicit_memories(self, entries: Sequence[TapeEntry]) -> list[str]:
-        """Save what messages ask to remember; return a sentence for each fact not saved."""
-        return await self._memories.save(entries)
-
-    async def record_queued(self, delivery: ReceivedMessage) -> list[str]:
-        """Record a message that a turn takes in at its next step or its start.
-
-        Returns:
-            One sentence for that turn about each fact that was not saved.
-        """
-        entry = await self._tape.append(self.message(delivery.inbound, queued=True))
-        return await self._memories.save([entry])
+    async def record_queued(self, delivery: ReceivedMessage) -> None:
+        """Record a message that a turn takes in at its next step or its start."""
+        await self._tape.append(self.message(delivery.inbound, queued=True))
 
     async def record_overheard(
         self, delivery: ReceivedMessage, inbound: Inbound, elsewhere: TapeEntry | None = None
@@ -391,7 +381,7 @@ class SessionWriter:
             return [entry, *amended, *([session_mark_entry(self._fold)] if marks else [])]
 
         written = await self._tape.append_composed(compose)
-        await self._memories.reread(written[0])
+        await reread_facts(self._session.memory, written[0])
         await self.acknowledge(delivery)
 
     async def record_edit(
@@ -408,9 +398,7 @@ class SessionWriter:
             return [self.message(inbound, overheard=True)]
 
         edit = (await self._tape.append_composed(compose))[0]
-        if in_time:
-            await self._memories.replace(edit, original)
-        await self._memories.reread(edit)
+        await reread_facts(self._session.memory, edit)
         await self.acknowledge(delivery)
         return in_time
 

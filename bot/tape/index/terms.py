@@ -81,9 +81,24 @@ def with_pairs(terms: list[str]) -> list[str]:
     """Return a text's terms followed by the pairs of its single characters."""
     if all(map(str.isascii, terms)):
         return terms
-    single = [len(term) == 1 and bool(_UNSPACED_RUN.match(term)) for term in terms]
+    single = [_is_unspaced_sign(term) for term in terms]
     pairs = [terms[i] + terms[i + 1] for i in range(len(terms) - 1) if single[i] and single[i + 1]]
     return [*terms, PAIRS, *pairs] if pairs else terms
+
+
+def telling_terms(text: str) -> list[str]:
+    """Return a text's terms in order without common words; of scripts without spaces, pairs after all."""
+    terms = with_pairs(tokenize(text))
+    pairs = PAIRS in terms
+    return [
+        term
+        for term in terms
+        if term not in _COMMON and term != PAIRS and not (pairs and _is_unspaced_sign(term))
+    ]
+
+
+def _is_unspaced_sign(term: str) -> bool:
+    return len(term) == 1 and _UNSPACED_RUN.match(term) is not None
 
 
 @dataclass(frozen=True, slots=True)

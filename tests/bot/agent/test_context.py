@@ -143,6 +143,32 @@ async def test_what_is_in_view_or_says_nothing_recalls_nothing(recalling):
         assert records(model) == ""
 
 
+TOLD_TWICE = [
+    (
+        "The shed key hangs behind the clock.",
+        "Does anybody have the shed key?",
+        "Where is the shed key?",
+    ),
+    (
+        "Der Schlüssel zum Schuppen hängt hinter der Uhr.",
+        "Hat wer den Schlüssel?",
+        "Wo ist der Schlüssel?",
+    ),
+    ("仓库的钥匙挂在钟后面。", "谁有仓库的钥匙?", "仓库的钥匙在哪里?"),
+]
+
+
+@pytest.mark.parametrize(("told", "asked", "asks"), TOLD_TWICE)
+async def test_what_was_said_twice_is_recalled_once_and_what_was_only_asked_not_at_all(
+    recalling, told, asked, asks
+):
+    host, model = recalling
+    await talk(host, (asked,), (told,), (f"{told.rstrip('.。')}!",), ("/new now",), (asks,))
+    found = [line for line in records(model).splitlines() if line.startswith("- ")]
+    assert len(found) == 1
+    assert told.rstrip(".。") in found[0]
+
+
 ACTIONS = st.sampled_from(
     "say/say/save/daily/recall/look up/add/remember/quote/follow-up/stop/error/orphan".split("/")
 )
@@ -162,8 +188,8 @@ class Player:
         text = f"{action} {self.number}"
         if action in ("follow-up", "stop", "orphan"):
             await self._during(host, action, text)
-        elif action == "add":
-            await say(host, f"/memory add {text}")
+        elif action in ("add", "remember"):
+            await say(host, f"/memory add {text}" if action == "add" else f"remember: {text}")
         else:
             recall = ("memory_recall", {"query": text})
             called = {
@@ -175,8 +201,7 @@ class Player:
             steps = [tool_call_reply(*calls) for calls in called.get(action, ())]
             end = TransientModelError("down") if action == "error" else text_reply(f"to {text}")
             self.planned += [*steps, end]
-            said = f"Remember that {text}" if action == "remember" else text
-            await say(host, said, quote="quoted" if action == "quote" else None)
+            await say(host, text, quote="quoted" if action == "quote" else None)
 
     async def _during(self, host: Host, action: str, text: str) -> None:
         first = tool_call_reply(("memory_show", {})) if action == "orphan" else text_reply("first")

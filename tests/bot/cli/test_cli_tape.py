@@ -20,7 +20,7 @@ from bot.testing.scripted_model import ScriptedModel, text_reply
 async def talk(tmp_path):
     model = ScriptedModel(lambda _: text_reply("fine"))
     async with session_host(tmp_path, model) as host:
-        for text in ("my name is Ada", "remember that I like tea", "and now?"):
+        for text in ("my name is Ada", "remember: I like tea", "and now?"):
             await host.channel.ask(text)
         starts = await host.events(TURN_START)
     return [entry.data["turn"] for entry in starts], model

@@ -30,13 +30,13 @@ async def facts(rig: Rig, tape: str = "fake:1", **wanted) -> list[dict]:
 
 
 async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_and_why(rig):
-    await rig.talk("fake:1", "Remember that I live in Bonn")
+    await rig.talk("fake:1", "remember: I live in Bonn")
     detail = await rig.get("/fact", tape="fake:1", number="1")
     (evidence,) = detail["evidence"]
-    assert evidence["quote"] == "Remember that I live in Bonn"
+    assert evidence["quote"] == "I live in Bonn"
     assert evidence["href"] == f"/timeline?tape=fake%3A1&entry={evidence['entry']}"
     (said,) = await rig.store.read("fake:1", evidence["entry"], evidence["entry"])
-    assert said.payload["content"] == "Remember that I live in Bonn"
+    assert said.data["arguments"] == "add I live in Bonn"
     (decision,) = detail["decisions"]
     assert (decision["verdict"], decision["operation"], decision["went"]) == (
         "approved", "add", "memory",
@@ -110,7 +110,7 @@ async def test_an_undo_takes_back_what_the_page_showed_and_nothing_that_came_sin
 
 
 async def test_an_erased_fact_keeps_its_number_and_no_page_has_its_words(rig):
-    await rig.talk("fake:1", "Remember that I live in Bonn", "/memory add I like tea")
+    await rig.talk("fake:1", "remember: I live in Bonn", "/memory add I like tea")
     before = await rig.page("/fact", tape="fake:1", number="1")
     assert "Bonn" in before
     (asked,) = await rig.talk("fake:1", "/memory forget 1")

@@ -23,7 +23,7 @@ async def memory(tmp_path) -> AsyncIterator[Memory]:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdks_client_sees_every_tool_and_calls_it(memory, mode):
-    await memory.talk(HOME, "Remember that my cat is called Tom.")
+    await memory.talk(HOME, "remember: my cat is called Tom.", "The cat sleeps.")
     client = await memory.connect(await memory.token(), mode)
     listed = {one.name: one for one in (await client.list_tools()).tools}
     assert listed.keys() == TOOLS
@@ -35,9 +35,9 @@ async def test_the_sdks_client_sees_every_tool_and_calls_it(memory, mode):
     # The client checks structured results against the schemas.
     found = await client.call_tool("search", {"query": "cat"})
     assert found.structured_content["passages"][0]["session"] == HOME
-    assert "“Remember that my cat is called Tom.”" in await told(client, "why", fact="1")
+    assert "“my cat is called Tom.”" in await told(client, "why", fact="1")
     assert HOME in await told(client, "timeline")
-    assert "Remember that my cat" in await told(client, "timeline", session=HOME)
+    assert "The cat sleeps." in await told(client, "timeline", session=HOME)
     assert "Fact 2." in await told(client, "propose", text="The user likes tea.")
 
 
@@ -59,9 +59,9 @@ async def test_a_program_is_offered_what_its_token_allows(memory):
 
 
 async def test_nothing_of_others_is_seen(memory):
-    await memory.talk(HOME, "Remember that my cat is called Tom.", "My safe is behind the mirror.")
-    await memory.talk(BENS, "Remember that my boat is called Undine.", sender=BEN)
-    await memory.talk(GROUP, "Remember that our party is in July.", private=False)
+    await memory.talk(HOME, "remember: my cat is called Tom.", "My safe is behind the mirror.")
+    await memory.talk(BENS, "remember: my boat is called Undine.", sender=BEN)
+    await memory.talk(GROUP, "remember: our party is in July.", private=False)
     ada, ben = await memory.client(), await memory.client("editor", "telegram.8")
     for client, own, others in (
         (ada, ("Tom", "mirror"), ("Undine", "July", "boat")),
@@ -83,7 +83,7 @@ async def test_nothing_of_others_is_seen(memory):
 
 
 async def test_what_is_shared_is_seen_without_its_source(memory):
-    await memory.talk(HOME, "Remember that the office is in Kiel.", "/memory share 1")
+    await memory.talk(HOME, "remember: the office is in Kiel.", "/memory share 1")
     ben = await memory.client("editor", "telegram.8")
     assert "[w1]" in await told(ben, "recall", about="office")
     why = await told(ben, "why", fact="w1")
@@ -120,7 +120,7 @@ async def test_what_only_private_models_may_see_and_commands_are_never_shown(mem
 
 
 async def test_a_program_with_sessions_of_its_own_reads_only_these(memory):
-    await memory.talk(HOME, "Remember that my cat is called Tom.")
+    await memory.talk(HOME, "remember: my cat is called Tom.")
     store = memory.rig.host.store
     for number, text in (("editor-1", "I parse cats."), ("editor2-1", "Of cats."), ("1", "Cats.")):
         tape = await store.create_tape(f"api:local:{number}")

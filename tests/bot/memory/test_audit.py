@@ -200,17 +200,17 @@ async def test_a_memory_that_was_used_as_people_do_is_clean_beside_the_running_b
     await home.store.close()
     async with session_host(home.folder, model, clock=clock, bounds=HostLimits()) as host:
         for line in (
-            "remember that I live in Rome", "remember that my cat is called Miso",
+            "remember: I live in Rome", "remember: my cat is called Miso",
             "/memory add I have 2 kayaks", "/memory edit 3 I have 3 kayaks", "/memory undo",
             "/memory share 2", "/memory pause", "/memory resume", "I work at Statkraft in Oslo now.",
-            "note that I was at the dentist", "/new", "remember that I own a red bicycle",
+            "note that I was at the dentist", "/new", "remember: I own a red bicycle",
             "/reference set deadline Friday", "/problem new Trip", "To Rome",
             "/problem note ask when?", "/problem switch general", "hello again",
         ):  # fmt: skip
             clock.advance(60)
             await host.channel.ask(line)
         sender = {"chat": "-5", "sender": Sender("9", "Bob"), "private": False, "role": "member"}
-        sent = await host.channel.send("remember that I like tea", **sender)
+        sent = await host.channel.send("remember: I like tea", **sender)
         await host.channel.wait_for_answer(sent)
         clock.advance(60)
         await host.channel.ask("and so on")

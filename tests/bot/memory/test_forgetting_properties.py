@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶鯨鮫")
 STEPS = (
-    *("I saw {m} today. It rains in Rome.", "Remember that my cat is called {m}") * 2,
+    *("I saw {m} today. It rains in Rome.", "remember: my cat is called {m}") * 2,
     *("NOTE {m} came by", "LOOK {m}", "CONCLUDE {m} is always late", "/memory add I own {m}"),
     *("/reference set key{n} near {m}", "/reference set {m} a place", "/memory share 1"),
     *(

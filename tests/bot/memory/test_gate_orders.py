@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.memory.gate.instruction_detection import contains_instructions
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 HONEST = [
     json.loads(line)
@@ -202,3 +204,15 @@ def test_any_text_is_answered(text):
 )
 def test_long_texts_are_answered_in_bounded_time(piece):
     assert contains_instructions((piece * 20_000)[:20_000]) in (True, False)
+
+
+async def test_an_order_for_later_is_kept_in_the_persons_words_alone(tmp_path):
+    orders = ("From now on answer in German only.", "Always answer in German")
+    plan = {"op": "set", "kind": "task", "when": "at 17:00"}
+    calls = [("schedule_manage", plan | {"text": one}) for one in orders]
+    model = ScriptedModel([tool_call_reply(*calls), text_reply("Done.")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("At 17:00 tell yourself: always answer in German!")
+        refused, kept = [one for one in await host.tape() if one.kind == "tool_result"]
+        assert "no words of the user say so" in refused.payload["content"]
+        assert kept.payload["status"] == "ok"

@@ -104,9 +104,9 @@ async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_rec
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada spoke of cats."),
     )
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("Remember that I like green tea")
+        await host.channel.ask("remember: I like green tea")
         assert "New session" in await host.channel.ask("/new")
-        await host.channel.ask("Remember that my cat is called Minka")
+        await host.channel.ask("remember: my cat is called Minka")
         await host.channel.ask("What is new?")
     last = model.requests_for()[-1]
     assert last.messages[0]["role"] == "system"
@@ -129,7 +129,7 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
         consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada said where she lives."),
     )
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("Remember that I live in Bonn")
+        await host.channel.ask("remember: I live in Bonn")
         host.clock.advance(86_400)
         await host.channel.ask("/memory edit 1 I live in Graz")
         old, new = await believed(host)

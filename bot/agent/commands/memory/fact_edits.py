@@ -22,8 +22,12 @@ from bot.agent.commands.registry import (
     person_batch,
 )
 from bot.core.i18n import N_, _
-from bot.memory.gate.remember_requests import propose_remembered_line, to_memory_line
-from bot.memory.records.fact import MAX_FACT_TEXT, Fact
+from bot.core.reasons import Reason
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.gate.memory_validation import memory_line
+from bot.memory.gate.write_support import may_instruct
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import MAX_FACT_TEXT, Fact, speaker_name
 from bot.memory.records.proposals import (
     BatchOutcome,
     Proposal,
@@ -35,7 +39,7 @@ ALREADY_DONE = N_("Already done.")
 
 async def add(text: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory add TEXT``."""
-    line = to_memory_line(text)
+    line = _as_line(text)
     if line is None:
         example = _("What should I add? For example: `/memory add I prefer tea`.")
         return CommandReply(_unusable(text, example))
@@ -44,13 +48,24 @@ async def add(text: str, context: CommandContext) -> CommandReply:
     return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
 
 
+def _as_line(text: str) -> str | None:
+    """Return a text as one line of memory; None if nothing is left, or too much."""
+    line = memory_line(text)
+    return line[0].upper() + line[1:] if line and len(line) <= MAX_FACT_TEXT else None
+
+
 def _asked(line: str, words: str, context: CommandContext) -> Proposal:
-    proposal = propose_remembered_line(context.tape.name, context.command_entry, line, words)
-    if not is_other_person(context.author.id, context):
-        return proposal
-    # An owner may write into another person's memory, but not as that person.
-    evidence = tuple(replace(piece, origin="member") for piece in proposal.evidence)
-    return replace(proposal, evidence=evidence)
+    """Return the proposal to remember a line; orders of somebody who may give none wait for a person."""
+    entry = context.command_entry
+    evidence = cite(context.tape.name, entry, words)
+    if evidence.origin == "member" and not line.startswith(evidence.who):
+        line = f"{speaker_name(evidence.who)}: {line}"
+    if is_other_person(context.author.id, context):
+        # An owner may write into another person's memory, but not as that person.
+        evidence = replace(evidence, origin="member")
+    ordered = not may_instruct(entry) and contains_instructions(line)
+    reason = Reason("order") if ordered else ""
+    return Proposal("add", line, evidence=(evidence,), review_reason=reason)
 
 
 def _added(outcome: BatchOutcome) -> str:
@@ -80,7 +95,7 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory edit N TEXT``."""
     word, text = split_word(arguments)
     number = parse_fact_number(word)
-    line = to_memory_line(text)
+    line = _as_line(text)
     if number is None:
         return CommandReply(
             _(

@@ -14,8 +14,8 @@ from bot.core.i18n import N_, _, format_number
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.attachments import one_line
 from bot.memory.records.fact import Fact
-from bot.memory.records.stemming import stemmed_words
 from bot.memory.session.file_folder import FileSection
+from bot.tape.index.terms import telling_terms
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 _SAID = 20
@@ -93,5 +93,5 @@ def _matching(words: str, facts: Iterable[Fact]) -> list[Fact]:
 
 
 def _holds(text: str, words: str) -> bool:
-    wanted = set(stemmed_words(words))
-    return wanted <= set(stemmed_words(text)) if wanted else words.casefold() in text.casefold()
+    wanted = set(telling_terms(words))
+    return wanted <= set(telling_terms(text)) if wanted else words.casefold() in text.casefold()

@@ -17,8 +17,8 @@ from typing import Any
 
 from bot.agent.schedules.times.words import EVERYWHERE, VALUES, WORDS
 from bot.agent.schedules.times.zones import named_zones
+from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
-from bot.language.folding import fold_text
 
 _TOKEN = LazyPattern(
     r"(?P<d>\d{4}-\d\d?-\d\d?)(?!\d)(?:t(?=\d))?|(?P<slash>\d\d?/\d\d?(?:/(?:\d{4}|\d\d))?)(?![\d/])"

@@ -136,15 +136,15 @@ async def test_a_button_brings_back_the_clear_and_never_something_else(host):
 
 
 async def test_why_tells_evidence_dates_confidence_decision_and_what_took_the_place(host):
-    await say(host, "Remember that I live in Bonn")
+    await say(host, "remember: I live in Bonn")
     host.clock.advance(DAY)
-    [said] = [one for one in await host.tape() if one.kind == "message" and "Bonn" in str(one)][:1]
+    [said] = await host.events("command")
     first, when = await memory(host, "why 1"), "2026-02-10 11:00"
     assert first.splitlines()[:4] == [
         "**1.** I live in Bonn",
         f"Believed since {when}; certain (0.95).",
         "Evidence:",
-        f"- Ada, message of {when}, entry #{said.id}: “Remember that I live in Bonn”",
+        f"- Ada, message of {when}, entry #{said.id}: “I live in Bonn”",
     ]
     assert first.endswith("nothing contradicts it, a mistake would affect only this memory.")
     await memory(host, "edit 1 I live in Graz")
@@ -194,11 +194,11 @@ async def test_a_search_finds_facts_notes_and_words_of_this_chat_in_pages(host):
 async def test_while_memory_is_paused_only_what_is_added_is_kept(host):
     await talk(
         host,
-        *(("/memory pause", "paused"), ("Remember that I like tea",)),
+        *(("/memory pause", "paused"), ("remember: I like tea",)),
         *(("/memory", "Paused: I learn nothing"), ("/memory add I like cake",)),
         *(("/memory resume", "Memory is on again"),),
     )
-    assert await lines(host) == ["1. I like cake"]
+    assert await lines(host) == ["1. I like tea", "2. I like cake"]
 
 
 OWNERS = "In a group only an owner may do this"

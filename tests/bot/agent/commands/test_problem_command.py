@@ -156,14 +156,17 @@ async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path, op
     assert opens.requests == []
 
 
+ADDS = ("/memory add", "remember:")
+
+
 async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path, opens):
     save = tool_call_reply(memory_save_call("My knee hurts."))
     home = ScriptedModel(lambda r: save if r.messages[-1]["role"] == "user" else text_reply("ok"))
     async with private(tmp_path, opens, home) as host:
         await talk(
             host,
-            *(("/memory add I live in Berlin.",), *NEW, ("Remember that my knee hurts.",)),
-            ("/memory add My knee hurts.", "this problem is private"),
+            *(("/memory add I live in Berlin.",), *NEW, ("My knee hurts.",)),
+            *((f"{add} My knee hurts.", "this problem is private") for add in ADDS),
             ("/reference set knee hurts", "this problem is private"),
         )
         assert "nothing said in it becomes a part of memory" in shown(home)

@@ -60,7 +60,14 @@ async def test_a_no_is_final_and_no_answer_in_a_day_is_a_no(host, path, model):
 
 @pytest.mark.parametrize(
     ("word", "wanted"),
-    [("Ja, bitte!", ["tea"]), ("так", ["tea"]), ("OK", ["tea"]), ("Nein, danke", []), ("لا", [])],
+    [
+        ("Ja!", ["tea"]),
+        ("так", ["tea"]),
+        ("si", ["tea"]),
+        ("はい。", ["tea"]),
+        ("Nein.", []),
+        ("لا", []),
+    ],
 )
 async def test_a_plain_yes_or_no_answers_the_question(host, path, word, wanted):
     await talk(host, ("write tea", "/approve 1"), (word, "I see." if wanted else "Denied: call 1"))

@@ -229,7 +229,7 @@ async def test_a_restart_in_another_zone_moves_no_reminder(tmp_path):
 async def test_a_reminder_text_that_reads_like_a_command_or_a_request_is_only_text(tmp_path):
     async with session_host(tmp_path, ScriptedModel([])) as host:
         await host.channel.ask("/remind in 5 minutes /memory clear")
-        await host.channel.ask("/remind in 6 minutes remember that I am allergic to nuts")
+        await host.channel.ask("/remind in 6 minutes remember: I am allergic to nuts")
         assert "/memory clear" in (await due(host, 300)).text
         await due(host, 60)
         await host.wait_for_pending(0)

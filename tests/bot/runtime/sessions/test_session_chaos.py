@@ -27,7 +27,7 @@ from bot.testing.scripted_model import (
 BOUNDS = HostLimits(window=10, session_limit=20, view_messages=14, archive_timeout=0.2)
 ACTIONS = {
     "hello": 8,
-    "Remember that the number is {}": 2,
+    "remember: the number is {}": 2,
     "/memory add fact {}": 2,
     "/memory undo": 1,
     "/status": 1,

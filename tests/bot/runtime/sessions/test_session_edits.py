@@ -67,3 +67,21 @@ async def test_one_person_who_keeps_editing_costs_few_calls_and_gets_an_answer(t
         steps[3].release.set()
         assert await host.channel.wait_for_answer(first) == "answer 3"
     assert len(model.requests) == 4
+
+
+async def test_an_edit_to_what_is_to_be_remembered_is_told_to_be_sent_anew(tmp_path):
+    async with session_host(tmp_path, ScriptedModel([text_reply("hi")])) as host:
+        for text, edit in (
+            ("hello", "remember: I like tea"),
+            ("remember: I ski", "remember: I sk8"),
+        ):
+            first = await host.channel.send(text)
+            await host.channel.wait_for_answer(first)
+            count = len(host.channel.answers)
+            await host.channel.send(edit, edits=first.id, message_id=f"{first.id}.e1")
+            await host.channel.wait_until(lambda count=count: len(host.channel.answers) > count)
+            assert "as a new message" in host.channel.answers[-1].text
+        told = await host.channel.ask("/memory")
+    assert "I ski" in told
+    assert "sk8" not in told
+    assert "tea" not in told

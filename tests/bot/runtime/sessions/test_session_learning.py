@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import anyio
-
 from bot.core.clock import format_time
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
 async def believed(host: Host, session: str = "fake:1") -> list[str]:
@@ -43,20 +41,4 @@ async def test_what_an_import_put_on_a_direct_chat_becomes_the_persons_once(tmp_
         await host.channel.ask("/memory clear yes")
     async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
         await host.channel.ask("hello again")
-        assert await believed(host, "person:fake:7") == []
-
-
-async def test_what_was_forgotten_since_an_edit_is_not_learned_again_after_a_kill(tmp_path):
-    steps = [PausedStep(text_reply("ok")) for _ in range(2)]
-    async with session_host(tmp_path, ScriptedModel(steps)) as host:
-        first = await host.channel.send("Remember that the lamp goes to Max")
-        with anyio.fail_after(30):
-            await steps[0].entered.wait()
-        text = "Remember that the shed belongs to Ida"
-        await host.channel.send(text, edits=first.id, message_id="e1")
-        with anyio.fail_after(30):
-            await steps[1].entered.wait()
-        await host.channel.ask("/memory clear yes", chat="2")
-    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
-        await host.channel.wait_until(lambda: bool(host.channel.answers))
         assert await believed(host, "person:fake:7") == []

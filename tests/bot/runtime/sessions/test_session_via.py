@@ -46,7 +46,7 @@ async def test_the_answer_goes_to_who_gave_the_command_and_not_into_the_chat(tmp
 async def test_a_private_chat_does_not_become_a_group_by_somebody_elses_command(tmp_path):
     async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         web = host.add_channel("web")
-        await host.channel.ask("Remember that I like tea")
+        await host.channel.ask("remember: I like tea")
         assert await home(host) == "person:fake:7"
         settled = len(await host.events(SCOPE_EVENT))
         assert "I like tea" in await give(host, web, "/memory")
@@ -89,7 +89,7 @@ async def test_a_command_from_elsewhere_is_erased_with_what_it_said(tmp_path):
 async def test_what_an_owner_adds_to_somebodys_memory_is_not_in_their_name(tmp_path):
     async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         web = host.add_channel("web")
-        await host.channel.ask("Remember that I like tea")
+        await host.channel.ask("remember: I like tea")
         await give(host, web, "/memory add I live in Paris")
         await give(host, web, "/memory edit 1 I like coffee")
         scope = host.services.scopes.person("person:fake:7")

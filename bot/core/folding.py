@@ -1,4 +1,4 @@
-"""Fold text to plain lower case, and split folded text into words. Pure."""
+"""Fold text to plain lower case, and split text into words and sentences, in any language. Pure."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _PLAIN = str.maketrans(
         "…": "...",
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
     }
+)
+_SENTENCE_END = LazyPattern(
+    r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
 )
 _MARK = LazyPattern("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
 _WORD = LazyPattern(r"[^\W_]+(?:['.-][^\W_]+)*")
@@ -45,3 +48,12 @@ def fold_text(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the words of a folded text, in order."""
     return _WORD.findall(text)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, as written: cut at punctuation, empty lines and before list items."""
+    ends = [ending.end() for ending in _SENTENCE_END.finditer(text)]
+    pieces = (
+        text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True)
+    )
+    return [piece for piece in pieces if piece]
