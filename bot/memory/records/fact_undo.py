@@ -15,10 +15,8 @@ from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.proposals import PriorState, Proposal
 from bot.tape.entries import TapeEntry
 
-LINKED, TAKEN, PARTED = "linked:", "taken:", "parted:"
-"""Key prefixes of batches that link scopes, copy facts along, and end copied facts on unlinking."""
-
-UNDO_BARRIER_PREFIXES = (LINKED, TAKEN, PARTED)
+LINK_KEY = "link:"
+"""Key prefix of batches that link or unlink scopes."""
 
 
 def undone_batch_id(entry: TapeEntry) -> int | None:
@@ -29,7 +27,7 @@ def undone_batch_id(entry: TapeEntry) -> int | None:
 
 def is_undo_barrier(key: object) -> bool:
     """Say whether a batch links or unlinks scopes; undo never goes past it, even if it is empty."""
-    return isinstance(key, str) and key.startswith(UNDO_BARRIER_PREFIXES)
+    return isinstance(key, str) and key.startswith(LINK_KEY)
 
 
 def changes_something(entry: TapeEntry) -> bool:

@@ -24,7 +24,7 @@ from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import RecalledPassage, passage_pieces
 from bot.memory.session.scope.identities import IdentityFold, channel_of
-from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
+from bot.memory.session.scope.workspace_tape import append_with_retry, catch_up
 from bot.tape.entries import TapeEntry
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 from bot.tape.service import TapeService

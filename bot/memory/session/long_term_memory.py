@@ -18,7 +18,7 @@ from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import is_remote_command
 from bot.memory.records.evidence import cite
-from bot.memory.records.fact import Fact, comparison_key, newer_first
+from bot.memory.records.fact import Fact, newer_first
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
@@ -29,7 +29,6 @@ from bot.memory.session.bus.shared_reference import (
     render_prompt_references,
 )
 from bot.memory.session.bus.working_set import expiring_assumption
-from bot.memory.session.linking.fact_transfer import facts_ended_by_leaving, was_parted
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     ScopeRegistry,
@@ -316,16 +315,9 @@ class LongTermMemory:
     async def update_home(self, sender: str = "") -> None:
         """Switch to the scope that now holds the memory of this private chat's person.
 
-        On return, the home scope matches all links known so far.
+        What parted from that scope leaves the prompt. On return, the home scope matches all links
+        known so far.
         """
-        people = self._scopes.identity_linker.people
-        known = -1
-        while known != people.version:
-            # Links may change meanwhile.
-            known = people.version
-            await self._follow_linked_person(sender)
-
-    async def _follow_linked_person(self, sender: str) -> None:
         people, home = self._scopes.identity_linker.people, self.fold.home_scope
         if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
             home.removeprefix(PERSON_SCOPE_PREFIX)
@@ -333,36 +325,24 @@ class LongTermMemory:
             return
         # The last speaker identifies the chat's person, rather than someone who just appeared.
         whose = await last_sender_id(self.tape) or sender
-        wanted = self._scopes.person_tape(channel_of(self.tape.name), whose)
-        if not whose:
-            return
-        if wanted == home:
-            await self._drop_departed_facts()
-            return
-        entry = scope_entry(wanted)
+        while whose:
+            home = self._scopes.person_tape(channel_of(self.tape.name), whose)
+            wanted = home, self._scopes.parting(home)
+            if wanted == (self.fold.home_scope, self.fold.home_parting):
+                return
+            await self._move_home(*wanted)
+
+    async def _move_home(self, home: str, parting: int) -> None:
         # One append, so that after a crash no line of one scope appears to belong to the other.
+        entry = scope_entry(home, parting)
         await self.zone.edit(
             lambda now: replace(
                 now, version=now.version + 1, long_term="", facts=(), left=0, reference=""
             ),
-            lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
+            lambda _, zone, __: [entry, *zone],
         )
         await self.home.open()
         await self.refresh()
-
-    async def _drop_departed_facts(self) -> None:
-        """Remove from the prompt what ended here because its speakers unlinked."""
-        await self.home.open()
-        gone = facts_ended_by_leaving(self.home.fold)
-        frozen = self.fold.prompt_snapshot
-        told = any(comparison_key(line) in gone for line in memory_lines(frozen.long_term))
-        if was_parted(self.home.fold) and frozen.reference:
-            told = told or not {*memory_lines(frozen.reference)} <= {
-                *memory_lines(self.render_reference())
-            }
-        if told:
-            await self.tape.append(scope_entry(self.home.name))
-            await self.refresh()
 
     async def set_home(self, entry: TapeEntry) -> None:
         """Append the event that names the session's home scope, and open that scope."""

@@ -42,9 +42,9 @@ def is_shared_scope(tape: str) -> bool:
     return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX, FILES_PREFIX))
 
 
-def scope_entry(home: str) -> TapeEntry:
-    """Return the event that names a session's home scope."""
-    return event(SCOPE_EVENT, {"home": home})
+def scope_entry(home: str, parting: int = 0) -> TapeEntry:
+    """Return the event that names a session's home scope, and the newest parting that it knows of."""
+    return event(SCOPE_EVENT, {"home": home, **({"parting": parting} if parting else {})})
 
 
 def changed_home(inbound: Inbound, home: str, person: str) -> str | None:
@@ -139,6 +139,11 @@ class ScopeRegistry:
         """Return the scope tape of an identity's person, which all linked identities share."""
         return f"{PERSON_SCOPE_PREFIX}{self.identity_linker.people.primary_identity(f'{channel}:{sender}')}"
 
+    def parting(self, home: str) -> int:
+        """Return the id of the event after which a scope's identities last parted; 0 if never."""
+        identity = home.removeprefix(PERSON_SCOPE_PREFIX)
+        return self.identity_linker.people.partings.get(identity, 0)
+
     def identities(self, home: str) -> tuple[str, ...]:
         """Return the identities that use a person's scope now; none for any other tape."""
         identity = home.removeprefix(PERSON_SCOPE_PREFIX)
@@ -160,7 +165,7 @@ class ScopeRegistry:
         """
         # First the live sessions, so that they add nothing to the scope that they leave.
         await self._follow()
-        outcome = await self.identity_linker.apply_move(move)
+        outcome = await self.identity_linker.finish_moves(move)
         await self._follow()
         return outcome
 

@@ -37,7 +37,7 @@ from bot.memory.records.fact_undo import (
     undone_batch_id,
 )
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, parse_outcome
-from bot.memory.session.scope.optimistic_writes import (
+from bot.memory.session.scope.workspace_tape import (
     MAX_ATTEMPTS,
     append_with_retry,
     catch_up,
