@@ -318,15 +318,8 @@ class LongTermMemory:
         What parted from that scope leaves the prompt. On return, the home scope matches all links
         known so far.
         """
-        people, home = self._scopes.identity_linker.people, self.fold.home_scope
-        if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
-            home.removeprefix(PERSON_SCOPE_PREFIX)
-        ):
-            return
-        # The last speaker identifies the chat's person, rather than someone who just appeared.
-        whose = await last_sender_id(self.tape) or sender
-        while whose:
-            home = self._scopes.person_tape(channel_of(self.tape.name), whose)
+        while self.fold.home_scope:
+            home = await resolve_home(self.tape, self.fold.home_scope, self._scopes, sender)
             wanted = home, self._scopes.parting(home)
             if wanted == (self.fold.home_scope, self.fold.home_parting):
                 return
@@ -350,7 +343,9 @@ class LongTermMemory:
         await self.open()
 
 
-async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
+async def resolve_home(
+    tape: TapeService, home: str, scopes: ScopeRegistry, sender: str = ""
+) -> str:
     """Return the scope that a session's facts belong to now, whether or not the session is open.
 
     Identities may have linked or unlinked since the session was last open.
@@ -359,14 +354,14 @@ async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> s
         tape: The session's tape.
         home: The scope named on the tape; empty for its own.
         scopes: The registry of scopes.
+        sender: Platform user id of the person who is about to speak.
     """
-    home = home or tape.name
     await scopes.identity_linker.open()
-    if not home.startswith(PERSON_SCOPE_PREFIX) or not scopes.identity_linker.people.was_linked(
-        home.removeprefix(PERSON_SCOPE_PREFIX)
-    ):
-        return home
-    speaker = await last_sender_id(tape)
+    people, identity = scopes.identity_linker.people, home.removeprefix(PERSON_SCOPE_PREFIX)
+    if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(identity):
+        return home or tape.name
+    # The last speaker identifies the chat's person, rather than someone who just appeared.
+    speaker = await last_sender_id(tape) or sender
     return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
 
 

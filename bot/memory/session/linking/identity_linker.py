@@ -21,8 +21,8 @@ from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.fact_undo import LINK_KEY
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch, parse_outcome
 from bot.memory.session.linking.memory_split import (
-    ScopeHistory,
     Side,
+    ValueHistory,
     joining_facts,
     joining_records,
     leaving_facts,
@@ -225,7 +225,7 @@ class IdentityLinker:
         joint, own = source.fold, target.fold
         channels = {*map(channel_of, move.identities)}
         leaves, stays = (Side(joint, channels, leaves=leaving) for leaving in (True, False))
-        history = ScopeHistory()
+        history = ValueHistory()
         with suppress(TapeNotFound):
             async with aclosing(read_batches(source.tape.store, source.name, 1)) as parts:
                 async for entries in parts:

@@ -11,8 +11,8 @@ Rule 5: of two values under a key the later one is current, and the other an old
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from bot.core.reasons import Reason
@@ -21,7 +21,6 @@ from bot.memory.gate.reference_values import strip_erased
 from bot.memory.records.compartment_records import (
     SharedReference,
     SynthesizedPattern,
-    pattern_from_json,
     reference_from_json,
 )
 from bot.memory.records.compartments import BUS_EVENT, Compartments
@@ -178,42 +177,40 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
 # Shared values and beliefs.
 
 
-@dataclass(slots=True)
-class ScopeHistory:
-    """What a scope's tape tells of its values and beliefs beyond their current state.
+class ValueHistory:
+    """All versions of a scope's values that are not erased, each with its channel, read from its tape."""
 
-    Attributes:
-        values: All versions of each value that are not erased, each with its channel.
-        ended: Channel in which each retired belief was ended.
-    """
-
-    values: dict[str, list[tuple[SharedReference, str]]] = field(default_factory=dict)
-    ended: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._versions: dict[str, list[tuple[SharedReference, str]]] = {}
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
         data = entry.data if entry.kind == "event" and entry.name == BUS_EVENT else {}
         # The key of a change contains the session that made it.
-        place = "".join(str(data.get("key") or "").split(":")[1:2])
-        for reference in map(reference_from_json, _listed(data.get("references"))):
-            if reference is None or strip_erased(reference.value) is None is not reference.value:
+        place = "".join(str(data.get("key")).split(":")[1:2])
+        records = data.get("references")
+        for value in map(reference_from_json, records if isinstance(records, list) else ()):
+            if value is None or strip_erased(value.value) is None is not value.value:
                 continue
-            of = parse_episode_id(reference.source)
+            of = parse_episode_id(value.source)
             channel = channel_of(of[0]) if of is not None else place
-            self.values.setdefault(reference.key, []).append((reference, channel))
-        for pattern in map(pattern_from_json, _listed(data.get("patterns"))):
-            if pattern is not None:
-                self.ended[pattern.id] = place if pattern.status == "retired" else ""
+            self._versions.setdefault(value.key, []).append((value, channel))
 
     def newest(self, key: str, side: Side) -> SharedReference | None:
         """Return the newest version of a value that belongs to a side."""
         mine = [
             value
-            for value, channel in self.values.get(key, ())
+            for value, channel in self._versions.get(key, ())
             if side.includes(channel) and value.updated_by != PARTED
         ]
         # An older value that was merged has a higher version than newer ones.
         return max(mine, key=lambda value: (value.updated_at, value.version), default=None)
+
+    def is_of(self, now: SharedReference, side: Side) -> bool:
+        """Say whether a version of a value belongs to a side; one that is unknown belongs to both."""
+        versions = self._versions.get(now.key, ())
+        of = [side.includes(channel) for one, channel in versions if one.version == now.version]
+        return all(of)
 
 
 def joining_records(source: FactFold, joint: FactFold) -> dict[str, Any]:
@@ -226,43 +223,30 @@ def joining_records(source: FactFold, joint: FactFold) -> dict[str, Any]:
         elif (before.value, before.source) != (value.value, value.source):
             older = _version(value, held)
             values += [older, replace(before, version=older.version + 1, entry=0)]
-    beliefs = source.compartments.patterns.values()
-    cited = [(one, _sources(one.evidence_ids, source)) for one in beliefs if is_current(one)]
-    return _records(values, _adopted(cited, joint))
+    return _records(values, _new_beliefs(source, joint))
 
 
 def leaving_records(
-    leaves: Side, joint: FactFold, own: FactFold, history: ScopeHistory
+    leaves: Side, joint: FactFold, own: FactFold, history: ValueHistory
 ) -> dict[str, Any]:
     """Return the values and beliefs for the own scope of those who unlink; empty if none."""
     held, values = own.compartments, list[SharedReference]()
-    for key in history.values:
+    for key in joint.compartments.references:
         mine, before = history.newest(key, leaves), held.references.get(key)
         if mine is None or (before is not None and not _is_newer(mine, before)):
             continue
         if mine.value != (before.value if before is not None else None):
             values.append(_version(mine, held))
-    cited: list[tuple[SynthesizedPattern, list[str]]] = []
-    ended: list[SynthesizedPattern] = []
-    for belief in joint.compartments.patterns.values():
-        if is_current(belief):
-            cited.append((belief, _sources(belief.evidence_ids, joint, leaves)))
-        elif leaves.includes(f"{history.ended.get(belief.id)}:"):
-            twin = find_same_belief(belief, held.patterns.values())
-            if twin is not None and twin.status != "retired":
-                ended.append(replace(twin, status="retired", reason=belief.reason))
-    return _records(values, [*ended, *_adopted(cited, own)])
+    return _records(values, _new_beliefs(joint, own, leaves))
 
 
-def staying_records(stays: Side, joint: FactFold, history: ScopeHistory) -> dict[str, Any]:
+def staying_records(stays: Side, joint: FactFold, history: ValueHistory) -> dict[str, Any]:
     """Return the values and beliefs that change in the joint scope when identities unlink; empty if none."""
     held, values = joint.compartments, list[SharedReference]()
     for key, now in held.references.items():
-        versions = history.values.get(key, ())
-        channel = next((of for one, of in versions if one.version == now.version), None)
-        if channel is None or stays.includes(channel):
-            continue
         before = history.newest(key, stays)
+        if history.is_of(now, stays):
+            continue
         if before is not None and before.value is not None:
             values.append(_version(before, held))
         elif now.value is not None:
@@ -270,67 +254,57 @@ def staying_records(stays: Side, joint: FactFold, history: ScopeHistory) -> dict
             values.append(replace(none, updated_by=PARTED))
     beliefs: list[SynthesizedPattern] = []
     for belief in filter(is_current, held.patterns.values()):
-        kept = [
-            one
-            for one in belief.evidence_ids
-            if _sources([one], joint, stays) or not _sources([one], joint)
-        ]
-        if len(kept) < len(belief.evidence_ids):
-            left = replace(belief, evidence_ids=kept)
-            gone = replace(belief, status="retired", reason=PARTED)
-            beliefs.append(left if _sources(kept, joint) else gone)
+        evidence = belief.evidence_ids
+        gone = {one for one in evidence if [*_episodes([one], joint)]}
+        gone -= {one for one in evidence if any(map(stays.includes, _episodes([one], joint)))}
+        left = [one for one in evidence if one not in gone]
+        if gone and any(_episodes(left, joint)):
+            beliefs.append(replace(belief, evidence_ids=left))
+        elif gone:
+            beliefs.append(replace(belief, status="retired", reason=PARTED))
     return _records(values, beliefs)
 
 
-def _adopted(
-    cited: Iterable[tuple[SynthesizedPattern, list[str]]], fold: FactFold
+def _new_beliefs(
+    source: FactFold, target: FactFold, side: Side | None = None
 ) -> list[SynthesizedPattern]:
-    """Return the beliefs that change in a scope when it takes over others with this evidence."""
-    believed, changed = dict(fold.compartments.patterns), dict[str, SynthesizedPattern]()
-    number = fold.compartments.next_pattern
-    for belief, evidence in cited:
-        twin = find_same_belief(belief, believed.values())
-        if not evidence:
-            continue
-        if twin is not None and twin.status != "retired":
-            known = [*dict.fromkeys([*twin.evidence_ids, *evidence])]
-            made = replace(
-                twin,
-                evidence_ids=known if len(known) <= MOST_EVIDENCE else twin.evidence_ids,
-                confidence=max(twin.confidence, belief.confidence),
-                last_validated=max(twin.last_validated, belief.last_validated),
-                protected=twin.protected or belief.protected,
-            )
-        elif twin is not None and twin.reason == PARTED:
-            made = replace(belief, id=twin.id, evidence_ids=evidence[:MOST_EVIDENCE])
-        elif twin is None or twin.last_validated < belief.last_validated:
-            made = replace(belief, id=f"p{number}", evidence_ids=evidence[:MOST_EVIDENCE])
-            number += 1
-        else:
-            continue
-        if made != twin:
-            believed[made.id] = changed[made.id] = made
-    return [*changed.values()]
+    """Return the beliefs of one scope that another one, which has none that says so, takes over."""
+    made: list[SynthesizedPattern] = []
+    for belief in filter(is_current, source.compartments.patterns.values()):
+        evidence = [
+            one
+            for one in _episodes(belief.evidence_ids, source)
+            if side is None or side.includes(one)
+        ]
+        twin = find_same_belief(belief, target.compartments.patterns.values())
+        if twin is not None and twin.status == "retired":
+            twin = None if twin.reason == PARTED or _is_later(belief, twin) else twin
+        if evidence and twin is None:
+            number = target.compartments.next_pattern + len(made)
+            evidence = evidence[:MOST_EVIDENCE]
+            made.append(replace(belief, id=f"p{number}", evidence_ids=evidence))
+    return made
 
 
-def _sources(evidence: Iterable[str], fold: FactFold, side: Side | None = None) -> list[str]:
-    """Return the episodes of a side that evidence leads to through a scope's facts and beliefs."""
-    found: dict[str, None] = {}
+def _is_later(belief: SynthesizedPattern, other: SynthesizedPattern) -> bool:
+    return belief.last_validated > other.last_validated
+
+
+def _episodes(evidence: Iterable[str], fold: FactFold) -> Iterator[str]:
+    """Yield the ids of the episodes that evidence leads to through a scope's facts and beliefs."""
     waiting, seen = [*evidence], set[str]()
     while waiting:
         one = waiting.pop(0)
         if one in seen:
             continue
         seen.add(one)
-        if (place := parse_episode_id(one)) is not None:
-            if side is None or side.includes(place[0]):
-                found[one] = None
+        if parse_episode_id(one) is not None:
+            yield one
         elif one.isascii() and one.isdecimal():
             fact = fold.facts.get(int(one))
             waiting += [episode_id(*it.place) for it in fact.evidence] if fact is not None else []
         elif (belief := fold.compartments.patterns.get(one)) is not None:
             waiting += belief.evidence_ids
-    return [*found]
 
 
 def _is_newer(value: SharedReference, before: SharedReference) -> bool:
@@ -354,7 +328,3 @@ def _records(
         "patterns": [belief.as_json() for belief in beliefs],
     }
     return {name: records for name, records in found.items() if records}
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -141,8 +141,8 @@ class ScopeRegistry:
 
     def parting(self, home: str) -> int:
         """Return the id of the event after which a scope's identities last parted; 0 if never."""
-        identity = home.removeprefix(PERSON_SCOPE_PREFIX)
-        return self.identity_linker.people.partings.get(identity, 0)
+        owner = home.removeprefix(PERSON_SCOPE_PREFIX)
+        return self.identity_linker.people.partings.get(owner, 0) if owner != home else 0
 
     def identities(self, home: str) -> tuple[str, ...]:
         """Return the identities that use a person's scope now; none for any other tape."""
