@@ -25,9 +25,9 @@ def undone_batch_id(entry: TapeEntry) -> int | None:
     return found if type(found) is int else None
 
 
-def is_undo_barrier(key: object) -> bool:
+def is_undo_barrier(entry: TapeEntry) -> bool:
     """Say whether a batch links or unlinks scopes; undo never goes past it, even if it is empty."""
-    return isinstance(key, str) and key.startswith(LINK_KEY)
+    return entry.name == FACTS_EVENT and str(entry.data.get("key")).startswith(LINK_KEY)
 
 
 def changes_something(entry: TapeEntry) -> bool:

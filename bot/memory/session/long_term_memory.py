@@ -19,7 +19,7 @@ from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
-from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.fact_fold import FactFold, bus_entry
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
 from bot.memory.session.bus.memory_bus import MemoryBus
@@ -29,6 +29,7 @@ from bot.memory.session.bus.shared_reference import (
     render_prompt_references,
 )
 from bot.memory.session.bus.working_set import expiring_assumption
+from bot.memory.session.linking.memory_split import joining_facts
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     ScopeRegistry,
@@ -178,23 +179,10 @@ class LongTermMemory:
             return
         here = self._scopes.home(self.tape, self.fold.facts, "")
         key = f"carried:{self.tape.name}:{self.fold.facts.last_entry_id}"
-        own = here.active()
-        if not own:
-            return
-        brought = tuple(
-            Proposal(
-                "add",
-                fact.gloss,
-                subject=fact.subject,
-                evidence=fact.evidence,
-                quoted=fact.quoted,
-                standing=fact.standing,
-            )
-            for fact in own
-        )
-        await self.home.apply(ProposalBatch(key, "import", brought))
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in own)
-        await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
+        if ends := _ends(here.fold):
+            brought = tuple(joining_facts(here.fold, self.home.fold))
+            await self.home.apply(ProposalBatch(key, "import", brought))
+            await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
         """Change the facts; the caller must then update the zone, with ``with_current_facts``.
@@ -292,10 +280,7 @@ class LongTermMemory:
 
     def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
         """Return a batch that ends all facts of the session's scope."""
-        held = [fact for fact in self.home.fold.facts.values() if fact.gloss]
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
-        drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
-        return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
+        return ProposalBatch(key, "person", _ends(self.home.fold), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
         """Read new links between identities, finish moves, and update the home scope.
@@ -341,6 +326,14 @@ class LongTermMemory:
         """Append the event that names the session's home scope, and open that scope."""
         await self.tape.append(entry)
         await self.open()
+
+
+def _ends(fold: FactFold) -> tuple[Proposal, ...]:
+    """Return the proposals that end all facts of a scope."""
+    held = [fact for fact in fold.facts.values() if fact.gloss]
+    ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
+    drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
+    return (*ends, *drops)
 
 
 async def resolve_home(

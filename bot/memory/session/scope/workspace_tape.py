@@ -7,7 +7,7 @@ then lets a process that opens it read the newest part only, however long it has
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -87,6 +87,45 @@ async def catch_up(tape: TapeService, fold: TapeFold, last: int | None = None) -
             for entry in entries:
                 if entry.id > fold.version:
                     fold.apply(entry)
+
+
+async def read_chain(
+    tape: TapeService, names: Collection[str], last: int | None = None
+) -> list[TapeEntry]:
+    """Return the events of a chain, each of which names the one before it as ``previous``, oldest first.
+
+    It begins with the newest one that has a whole ``state``, or whose ``previous`` is 0. Past a damaged
+    entry it continues with the one before; past a reset, or in a partial copy, nothing is there.
+
+    Args:
+        tape: The tape.
+        names: Names of the events.
+        last: Id of the newest one, 0 if there is none; by default it is searched for.
+    """
+
+    def belongs(entry: TapeEntry) -> bool:
+        return entry.kind == "event" and entry.name in names
+
+    async def newest(before: int | None) -> TapeEntry | None:
+        async with aclosing(tape.read_back(before)) as entries:
+            async for entry in entries:
+                if belongs(entry) or entry.is_reset:
+                    return None if entry.is_reset else entry
+        return None
+
+    chain: list[TapeEntry] = []
+    at = await newest(None) if last is None else None
+    if last:
+        at = next(filter(belongs, await tape.read_entries(last, last)), None)
+    while at is not None:
+        chain.append(at)
+        before = at.data.get("previous")
+        if isinstance(at.data.get("state"), dict) or (type(before) is int and before == 0):
+            break
+        before = before if type(before) is int and 0 < before < at.id else at.id - 1
+        read = await tape.read_entries(before, before)
+        at = next(filter(belongs, read), None) or await newest(before)
+    return chain[::-1]
 
 
 async def append_with_retry(
