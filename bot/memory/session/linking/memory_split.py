@@ -78,9 +78,12 @@ class Side:
         found: dict[int, Fact] = {}
         waiting = [fact]
         while waiting:
-            fresh = [one for one in self._enders.get(waiting.pop().id, ()) if one.id not in found]
-            found |= {one.id: one for one in fresh}
-            waiting += fresh
+            ended = waiting.pop()
+            for one in self._enders.get(ended.id, ()):
+                # Not what had ended it once, before an earlier unlinking.
+                if one.id not in found and ended.batch in (one.admitted, one.judged, one.batch):
+                    found[one.id] = one
+                    waiting.append(one)
         return [*found.values()]
 
     def _restores(self, fact: Fact) -> bool:
