@@ -8,15 +8,15 @@ is brought up to date with the facts whenever it is written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
-from bot.core.errors import MemoryRefused
+from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
-from bot.memory.records.conversation_entries import is_remote_command
+from bot.memory.records.conversation_entries import TURN_END, is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
 from bot.memory.records.fact_fold import FactFold, bus_entry
@@ -43,11 +43,12 @@ from bot.memory.session.state.fact_markdown import (
     render_facts,
     select_facts,
 )
-from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
 
 _SHARED_ROOM = 500
 """Tokens of the workspace's facts in a prompt."""
@@ -356,6 +357,26 @@ async def resolve_home(
     # The last speaker identifies the chat's person, rather than someone who just appeared.
     speaker = await last_sender_id(tape) or sender
     return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
+
+
+async def named_home(store: TapeStore, tape: str, most: int | None = None) -> str:
+    """Return the scope that a session's newest entry about it names; empty if none does.
+
+    Args:
+        store: The store of all tapes.
+        tape: The session's tape.
+        most: How many entries are looked at, newest first; by default all.
+    """
+    looked = 0
+    with suppress(TapeNotFound):
+        async with aclosing(store.read_back(tape)) as entries:
+            async for entry in entries:
+                looked += 1
+                pointers = entry.data.get("pointers") if entry.name == TURN_END else None
+                told = entry.data if entry.name == SCOPE_EVENT else pointers
+                if isinstance(told, dict) or looked == most:
+                    return str(told.get("home") or "") if isinstance(told, dict) else ""
+    return ""
 
 
 def lines_with_headings(text: str) -> list[tuple[str, str]]:
