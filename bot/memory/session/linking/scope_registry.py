@@ -10,7 +10,7 @@ Rule 4: everybody reads the workspace; only an owner writes to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from bot.bus import Inbound
@@ -164,14 +164,12 @@ class ScopeRegistry:
             TapeWriteError: The storage failed; a retry continues from there.
         """
         # First the live sessions, so that they add nothing to the scope that they leave.
-        await self._follow()
-        outcome = await self.identity_linker.finish_moves(move)
-        await self._follow()
-        return outcome
-
-    async def _follow(self) -> None:
         for active_session in list(self.active_sessions.values()):
             await active_session.update_home()
+        outcome = await self.identity_linker.finish_moves(move)
+        for active_session in list(self.active_sessions.values()):
+            await active_session.update_home()
+        return outcome
 
     def person(self, name: str) -> ScopeMemory:
         """Return a person's scope by the name of its tape."""
@@ -185,7 +183,3 @@ class ScopeRegistry:
         tape = TapeService(self._store, name)
         tape.observe(lambda entry: self.observer and self.observer(name, entry))
         return ScopeMemory(tape, kind, self.clock, gate=self._gate)
-
-    def statistics(self) -> dict[str, Any]:
-        """Return counters for monitoring."""
-        return {"people": len(self._people), "shared_facts": len(self._workspace.active())}

@@ -66,47 +66,43 @@ class LinkParty:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkOffer:
-    """A code that was shown to an identity.
-
-    Attributes:
-        entry: Id of the event.
-        party: The side that was shown the code.
-        digest: SHA-256 of the code, in hexadecimal.
-        at: Time of the offer; None if unreadable.
-    """
+class _LinkStep:
+    """A step that must be answered in time: id of its event, and its time; None if unreadable."""
 
     entry: int
-    party: LinkParty
-    digest: str
     at: datetime | None
 
     def is_valid(self, now: datetime) -> bool:
-        """Say whether the code can be claimed; turning back the clock does not extend that."""
+        """Say whether it can be answered; turning back the clock does not extend that."""
         return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
-class LinkClaim:
+class LinkOffer(_LinkStep):
+    """A code that was shown to an identity.
+
+    Attributes:
+        party: The side that was shown the code.
+        digest: SHA-256 of the code, in hexadecimal.
+    """
+
+    party: LinkParty
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClaim(_LinkStep):
     """A claimed code that waits for confirmation by its owner.
 
     Attributes:
-        entry: Id of the event.
         code_owner: The side that must confirm.
         party: The side that entered the code.
         key: Key of the command that entered it.
-        at: Time of the claim; None if unreadable.
     """
 
-    entry: int
     code_owner: LinkParty
     party: LinkParty
     key: str
-    at: datetime | None
-
-    def is_valid(self, now: datetime) -> bool:
-        """Say whether the claim can be confirmed."""
-        return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +212,8 @@ class IdentityFold:
         answers = waits is not None and waits.entry == data.get("claim")
         if op == "offered":
             self.claims.pop(who, None)
-            at = parse_time(data.get("at"))
-            self.offers[who] = LinkOffer(entry.id, self._met(who, data), str(data.get("code")), at)
+            at, code = parse_time(data.get("at")), str(data.get("code"))
+            self.offers[who] = LinkOffer(entry.id, at, self._met(who, data), code)
         elif op == "claimed":
             self._claimed(entry.id, who, data)
         elif op in ("confirmed", "refused") and waits is not None and answers:
@@ -242,7 +238,7 @@ class IdentityFold:
         if self.link_refusal(owner.identity, who) is None:
             key, at = str(data.get("key")), parse_time(data.get("at"))
             del self.offers[owner.identity]
-            self.claims[owner.identity] = LinkClaim(entry, owner, self._met(who, data), key, at)
+            self.claims[owner.identity] = LinkClaim(entry, at, owner, self._met(who, data), key)
 
     def _confirmed(self, entry: int, claim: LinkClaim, key: str) -> None:
         ours = self.members(claim.code_owner.identity)
