@@ -305,7 +305,7 @@ class LongTermMemory:
         known so far.
         """
         while self.fold.home_scope:
-            home = await resolve_home(self.tape, self.fold.home_scope, self._scopes, sender)
+            home = await _linked_home(self.tape, self.fold.home_scope, self._scopes, sender)
             wanted = home, self._scopes.parting(home)
             if wanted == (self.fold.home_scope, self.fold.home_parting):
                 return
@@ -337,9 +337,7 @@ def _ends(fold: FactFold) -> tuple[Proposal, ...]:
     return (*ends, *drops)
 
 
-async def resolve_home(
-    tape: TapeService, home: str, scopes: ScopeRegistry, sender: str = ""
-) -> str:
+async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
     """Return the scope that a session's facts belong to now, whether or not the session is open.
 
     Identities may have linked or unlinked since the session was last open.
@@ -348,14 +346,18 @@ async def resolve_home(
         tape: The session's tape.
         home: The scope named on the tape; empty for its own.
         scopes: The registry of scopes.
-        sender: Platform user id of the person who is about to speak.
     """
     await scopes.identity_linker.open()
+    return await _linked_home(tape, home or tape.name, scopes)
+
+
+async def _linked_home(tape: TapeService, home: str, scopes: ScopeRegistry, who: str = "") -> str:
+    """Return the scope that a session's facts belong to by the links known so far."""
     people, identity = scopes.identity_linker.people, home.removeprefix(PERSON_SCOPE_PREFIX)
     if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(identity):
-        return home or tape.name
+        return home
     # The last speaker identifies the chat's person, rather than someone who just appeared.
-    speaker = await last_sender_id(tape) or sender
+    speaker = await last_sender_id(tape) or who
     return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
 
 
