@@ -134,7 +134,6 @@ REASONS = {
     "evidence_dropped": N_("{evidence} was dropped"),
     "belief_stale": N_("{evidence} is stale"),
     "belief_retired": N_("{evidence} is retired"),
-    "belief_contradicts": N_("{evidence} says otherwise"),
     "belief_unjudged": N_("no judge and no person has said yet that the words say it"),
     "belief_invalid": N_("revalidated: no longer valid"),
     "belief_confirmed": N_("revalidated: still valid"),

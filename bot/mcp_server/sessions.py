@@ -8,22 +8,19 @@ Rule 3: whose a session is follows from its tape and from links between identiti
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import aclosing
 
 from bot.bus import MCP_CHANNEL
 from bot.core.errors import TapeNotFound
 from bot.mcp_server.client import MemoryClient
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.imports import assistant_of
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     ScopeRegistry,
     is_shared_scope,
 )
-from bot.memory.session.long_term_memory import resolve_home
+from bot.memory.session.long_term_memory import named_home, resolve_home
 from bot.memory.session.scope.identities import channel_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
@@ -84,29 +81,16 @@ class ReadableSessions:
     async def _home_on(self, tape: str) -> str:
         """Return the scope that a session's tape names; empty if it names none."""
         try:
+            most = None if assistant_of(tape) else _MOST_LOOKED
             version = await self._store.version(tape)
             held = self._homes.get(tape)
             if held is None or held[0] != version:
-                held = self._homes[tape] = version, await self._newest_home(tape)
+                held = self._homes[tape] = version, await named_home(self._store, tape, most)
                 while len(self._homes) > _MOST_HELD:
                     self._homes.popitem(last=False)
         except TapeNotFound:
             return ""
         return held[1]
-
-    async def _newest_home(self, tape: str) -> str:
-        looked = 0
-        async with aclosing(self._store.read_back(tape)) as entries:
-            async for entry in entries:
-                looked += 1
-                if looked > _MOST_LOOKED and not assistant_of(tape):
-                    break
-                told = entry.data if entry.name == SCOPE_EVENT else None
-                if entry.name == TURN_END and isinstance(entry.data.get("pointers"), dict):
-                    told = entry.data["pointers"]
-                if told is not None:
-                    return str(told.get("home") or "")
-        return ""
 
 
 def _is_own(tape: str, client: MemoryClient) -> bool:

@@ -18,7 +18,7 @@ async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
         assert "zebras" not in await here.prompt("other:666", "LOOK")
         # Neither whom it was not shown to can confirm it, nor somebody in their group.
         for where, more in (("other:666", {}), ("third:7", {}), ("fake:g", {"private": False})):
-            for command in ("/link confirm", "/link confirm 3"):
+            for command in ("/link confirm", "/link confirm 4"):
                 assert "Linked" not in await here.ask(where, command, **more)
         question = await here.until_told(ADA, "sent the code")
         assert "`Mallory` on other" in question.text
@@ -54,7 +54,7 @@ async def test_guessing_is_bounded_also_over_a_restart_and_keeps_nobody_else_out
             )
     async with home(tmp_path) as here:
         assert "an hour" in await here.ask("other:666", f"/link {code} yes")
-        assert len(await here.host.tape(IDENTITIES_TAPE)) == MAX_FAILED_CLAIMS + 2
+        assert len(await here.host.tape(IDENTITIES_TAPE)) == MAX_FAILED_CLAIMS + 3
         assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")
 
 

@@ -79,6 +79,69 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
         }  # fmt: skip
 
 
+async def test_what_one_side_replaced_holds_again_for_the_other(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        await here.join(ADA, ELSE)
+        await here.ask(ELSE, "/memory edit 1 I own a quokka")
+        await here.ask(ADA, "/memory edit 2 I own a numbat")
+        await here.ask(ELSE, "/memory edit 3 I like tapirs")
+        for where in (ADA, ELSE):
+            assert _animals(await here.prompt(where)) >= {"numbat", "tapirs"}
+            assert _animals(await here.ask(where, "/memory")) == {"numbat", "tapirs"}
+        await here.part(ELSE)
+        assert await here.facts("fake:7") == {"I like zebras", "I own a numbat"}
+        assert await here.facts("other:9") == {"I like yaks", "I like tapirs"}
+        assert _animals(await here.prompt(ELSE)) == {"yaks", "tapirs"}
+        # Joined again, what words on either side ended stays ended; parted again, so does the rest.
+        await here.join(ADA, ELSE)
+        assert await here.facts("fake:7") == {
+            "I like zebras", "I own a numbat", "I like tapirs",
+        }  # fmt: skip
+        await here.ask(ADA, "/memory undo")
+        await here.part(ADA)
+        assert await here.facts("fake:7") == {"I like zebras", "I own a numbat"}
+        assert await here.facts("other:9") == {"I like yaks", "I like tapirs"}
+
+
+async def test_values_are_shared_while_linked_and_each_sides_own_again_after(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "/reference set deadline Friday")
+        here.clock.advance(60)
+        await here.ask(ELSE, "/reference set deadline Monday")
+        await here.ask(ADA, "/reference set colour red")
+        await here.join(ADA, ELSE)
+        for where in (ADA, ELSE):
+            told = await here.ask(where, "/reference")
+            assert "Monday" in told
+            assert "red" in told
+        assert "Friday" in await here.ask(ELSE, "/reference versions deadline")
+        here.clock.advance(60)
+        await here.ask(ELSE, "/reference set colour blue")
+        await here.ask(ELSE, "/reference set city Rome")
+        assert "blue" in await here.ask(ADA, "/reference")
+        await here.part(ELSE)
+        ours, theirs = await here.ask(ADA, "/reference"), await here.ask(ELSE, "/reference")
+        assert [one in ours for one in ("Friday", "red", "Monday", "blue", "Rome")] == [
+            True, True, False, False, False,
+        ]  # fmt: skip
+        assert [one in theirs for one in ("Friday", "red", "Monday", "blue", "Rome")] == [
+            False, False, True, True, True,
+        ]  # fmt: skip
+
+
+async def test_a_pause_on_one_side_holds_on_both(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "/memory pause")
+        await here.join(ADA, ELSE)
+        await here.ask(ADA, "Remember that I like zebras")
+        assert (await here.scope("fake:7")).paused
+        await here.part(ADA)
+        assert (await here.scope("fake:7")).paused
+        assert (await here.scope("other:9")).paused
+
+
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
     tmp_path,
 ):

@@ -21,10 +21,11 @@ from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
 from bot.core.i18n import N_, _, format_number, ngettext, use_language
 from bot.memory.records.proposals import BatchOutcome
-from bot.memory.session.linking.identity_linker import IdentityLinker, LinkRefusal
+from bot.memory.session.linking.identity_linker import IdentityLinker
 from bot.memory.session.scope.identities import (
     LinkClaim,
     LinkParty,
+    LinkRefusal,
     channel_of,
     identity_at,
 )
@@ -207,7 +208,7 @@ async def _unlink(arguments: str, context: CommandContext, tell: _OtherChat) -> 
     if done is None:
         if len(before) == 1:
             return CommandReply(_(_NOT_LINKED))
-        since = str(people.last_change_id(me.identity))
+        since = str(people.changes.get(me.identity, 0))
         if word == "no":
             return CommandReply(_listed(scopes.identity_linker, me).strip())
         if word != "yes" or state not in ("", since):

@@ -131,13 +131,11 @@ class LoginFold:
     """The state of logins and tokens, folded from their tape.
 
     Attributes:
-        version: Id of the last entry applied.
         one_time_logins: By digest, oldest first.
         logins: By digest, the least recently used first.
         tokens: By digest, oldest first.
     """
 
-    version: int = 0
     one_time_logins: dict[str, OneTimeLogin] = field(default_factory=dict)
     logins: dict[str, Login] = field(default_factory=dict)
     tokens: dict[str, ApiToken] = field(default_factory=dict)
@@ -171,7 +169,6 @@ class LoginFold:
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry; ignore entries of an unknown form."""
-        self.version = max(self.version, entry.id)
         if entry.kind != "event":
             return
         data = entry.data

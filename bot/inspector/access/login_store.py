@@ -10,12 +10,10 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import TypeVar
 
-import anyio
-
 from bot.bus import Right
 from bot.bus.access.access_list import safe_name
 from bot.core.clock import Clock
-from bot.core.errors import HttpError, TapeNotFound
+from bot.core.errors import HttpError
 from bot.core.http.tokens import new_token, token_digest
 from bot.core.i18n import _, ngettext
 from bot.core.patterns import LazyPattern
@@ -37,9 +35,8 @@ from bot.inspector.access.login_fold import (
     login_entry,
 )
 from bot.memory.session.scope.identities import LOGINS_TAPE
-from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
+from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.entries import TapeEntry
-from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _TOKEN = "tapebot_"  # noqa: S105 (what tokens begin with)
@@ -57,20 +54,13 @@ class LoginStore:
     """
 
     def __init__(self, store: TapeStore, clock: Clock) -> None:
-        self.fold = LoginFold()
-        self._tape = TapeService(store, LOGINS_TAPE)
-        self._tape.observe(self.fold.apply)
+        self._tape = WorkspaceTape(store, LOGINS_TAPE, LoginFold())
+        self.fold = self._tape.fold
         self._clock = clock
-        self._opening = anyio.Lock()
 
     async def refresh(self) -> LoginFold:
         """Read new entries of the tape, and return the fold."""
-        async with self._opening:
-            try:
-                if await self._tape.store.version(LOGINS_TAPE) != self.fold.version:
-                    await catch_up(self._tape, self.fold)
-            except TapeNotFound:
-                pass
+        await self._tape.refresh()
         return self.fold
 
     # Logins.
@@ -87,7 +77,9 @@ class LoginStore:
             "name": safe_name(name),
             "chat": chat,
         }
-        await self._write(lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None))
+        await self._tape.change(
+            lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None)
+        )
 
     async def find_one_time_login(self, secret: str) -> OneTimeLogin | None:
         """Return the valid one-time login of a secret; None without one."""
@@ -113,7 +105,7 @@ class LoginStore:
                 return [], False
             return [login_entry(LOGIN_OPENED, now, **told)], True
 
-        return secret if await self._write(compose) else None
+        return secret if await self._tape.change(compose) else None
 
     async def login(self, secret: str) -> Login | None:
         """Return the valid login of a cookie's value; None if there is none."""
@@ -129,7 +121,7 @@ class LoginStore:
         def compose() -> tuple[list[TapeEntry], None]:
             return [login_entry(LOGIN_USED, self._clock.now(), digest=login.digest)], None
 
-        await self._write(compose)
+        await self._tape.change(compose)
 
     async def end_logins(self, wanted: Callable[[Login], bool], *, offers: str = "") -> int:
         """End logins, and return how many there were.
@@ -148,7 +140,7 @@ class LoginStore:
                 entries.append(login_entry(LOGIN_ENDED, now, offers=offers))
             return entries, len(ended)
 
-        return await self._write(compose)
+        return await self._tape.change(compose)
 
     async def logins_of(self, visitor: str) -> list[Login]:
         """Return a user's logins, the most recently used first."""
@@ -203,7 +195,7 @@ class LoginStore:
                 raise HttpError(409, "full", detail)
             return [login_entry(TOKEN_MADE, self._clock.now(), **told)], None
 
-        await self._write(compose)
+        await self._tape.change(compose)
         return secret
 
     async def end_token(self, visitor: str, name: str) -> bool:
@@ -219,7 +211,7 @@ class LoginStore:
             ended = [login_entry(TOKEN_ENDED, self._clock.now(), **told)] if known else []
             return ended, known
 
-        return await self._write(compose)
+        return await self._tape.change(compose)
 
     async def token(self, secret: str) -> ApiToken | None:
         """Return the token with this secret; None if there is none."""
@@ -236,17 +228,8 @@ class LoginStore:
         if token.used is None or abs(now - token.used) >= _DAY or not known:
             told = {"digest": token.digest} | ({"program": program} if program else {})
             used = login_entry(TOKEN_USED, now, **told)
-            await self._write(lambda: ([used], None))
+            await self._tape.change(lambda: ([used], None))
 
     async def tokens(self) -> list[ApiToken]:
         """Return all tokens, oldest first."""
         return list((await self.refresh()).tokens.values())
-
-    async def _write(self, compose: Callable[[], tuple[list[TapeEntry], T]]) -> T:
-        await self._tape.store.create_tape(LOGINS_TAPE)
-        await self.refresh()
-
-        async def reopen() -> None:
-            await self.refresh()
-
-        return await append_with_retry(self._tape, self.fold, lambda _: compose(), reopen)

@@ -32,7 +32,6 @@ from bot.memory.erasure.erasure_plan import (
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.scrubber import Scrubber
 from bot.memory.erasure.text_matcher import normalize_for_match, pad_words
-from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.session.file_folder import folder_tapes
@@ -41,9 +40,8 @@ from bot.memory.session.linking.scope_registry import (
     WORKSPACE_SCOPE,
     is_shared_scope,
 )
-from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.long_term_memory import LongTermMemory, named_home
 from bot.memory.session.scope.identities import WORKSPACE_PREFIX, channel_of
-from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
@@ -240,7 +238,7 @@ class CandidateCollector:
             others = [one for one in known if one.startswith(begins) and not is_shared_scope(one)]
             # A chat that was not used since the identities were linked still names its old scope.
             others += [one for one in known if assistant_of(one) or channel_of(one) == MCP_CHANNEL]
-            names += [one for one in others if await self._home_on(one) in (home, theirs)]
+            names += [one for one in others if await named_home(self.store, one) in (home, theirs)]
             names.append(theirs)
         # Last: what a file repeats is known by then.
         names += folder_tapes(self.memory)
@@ -275,21 +273,6 @@ class CandidateCollector:
             found.append((parent, min([last, *(one for _, one in found)])))
             tape = parent
         return tuple(found)
-
-    async def _home_on(self, tape: str) -> str | None:
-        """Return the scope of a session's facts, from its newest entry that names one."""
-        try:
-            async with aclosing(self.store.read_back(tape)) as entries:
-                async for entry in entries:
-                    pointers = entry.data.get("pointers") if entry.name == TURN_END else None
-                    told = pointers if isinstance(pointers, dict) else None
-                    if entry.name == SCOPE_EVENT:
-                        told = entry.data
-                    if told is not None:
-                        return str(told.get("home") or "")
-        except TapeNotFound:
-            pass
-        return None
 
     async def _find(self, finding: ErasureMatcher, sources: list[SourceTape]) -> None:
         for _ in range(_ROUNDS):

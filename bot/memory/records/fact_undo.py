@@ -15,10 +15,8 @@ from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.proposals import PriorState, Proposal
 from bot.tape.entries import TapeEntry
 
-LINKED, TAKEN, PARTED = "linked:", "taken:", "parted:"
-"""Key prefixes of batches that link scopes, copy facts along, and end copied facts on unlinking."""
-
-UNDO_BARRIER_PREFIXES = (LINKED, TAKEN, PARTED)
+LINK_KEY = "link:"
+"""Key prefix of batches that link or unlink scopes."""
 
 
 def undone_batch_id(entry: TapeEntry) -> int | None:
@@ -27,9 +25,9 @@ def undone_batch_id(entry: TapeEntry) -> int | None:
     return found if type(found) is int else None
 
 
-def is_undo_barrier(key: object) -> bool:
+def is_undo_barrier(entry: TapeEntry) -> bool:
     """Say whether a batch links or unlinks scopes; undo never goes past it, even if it is empty."""
-    return isinstance(key, str) and key.startswith(UNDO_BARRIER_PREFIXES)
+    return entry.name == FACTS_EVENT and str(entry.data.get("key")).startswith(LINK_KEY)
 
 
 def changes_something(entry: TapeEntry) -> bool:

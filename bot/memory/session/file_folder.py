@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import RecalledPassage, passage_pieces
 from bot.memory.session.scope.identities import IdentityFold, channel_of
-from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
+from bot.memory.session.scope.workspace_tape import append_with_retry, catch_up, read_chain
 from bot.tape.entries import TapeEntry
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 from bot.tape.service import TapeService
@@ -148,11 +147,8 @@ class FolderTape:
         await self.tape.ensure_bootstrap_anchor()
         await self.open()
 
-        async def reopen() -> None:
-            await self.open()
-
         return await append_with_retry(
-            self.tape, self, lambda version: compose(self.fold, version), reopen
+            self.tape, self, lambda version: compose(self.fold, version), self.open
         )
 
     async def erase(self, tombstones: list[TapeEntry]) -> None:
@@ -182,31 +178,11 @@ class FolderTape:
 
     async def _folded(self, version: int) -> FolderFold:
         """Fold the chain, from its newest entry back; texts in between are not read."""
-        chain: list[TapeEntry] = []
-        at = await self._newest(None)
-        while at is not None:
-            chain.append(at)
-            before = at.data.get("previous")
-            if type(before) is not int or not 0 < before < at.id:
-                break
-            entries = await self.tape.read_entries(before, before)
-            found = entries[0] if entries and entries[0].name in FOLDER_EVENTS else None
-            # Past a damaged entry, the chain continues with the one before it.
-            at = found or await self._newest(before)
         fold = FolderFold(self.tape.name)
-        for entry in reversed(chain):
+        for entry in await read_chain(self.tape, FOLDER_EVENTS):
             fold.apply(entry)
         fold.version = version
         return fold
-
-    async def _newest(self, before: int | None) -> TapeEntry | None:
-        async with aclosing(self.tape.read_back(before)) as entries:
-            async for entry in entries:
-                if entry.kind == "event" and entry.name in FOLDER_EVENTS:
-                    return entry
-                if entry.is_reset:
-                    break
-        return None
 
 
 class FileFolders:

@@ -8,18 +8,18 @@ is brought up to date with the facts whenever it is written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
-from bot.core.errors import MemoryRefused
+from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
-from bot.memory.records.conversation_entries import is_remote_command
+from bot.memory.records.conversation_entries import TURN_END, is_remote_command
 from bot.memory.records.evidence import cite
-from bot.memory.records.fact import Fact, comparison_key, newer_first
-from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.fact import Fact, newer_first
+from bot.memory.records.fact_fold import FactFold, bus_entry
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
 from bot.memory.session.bus.memory_bus import MemoryBus
@@ -29,7 +29,7 @@ from bot.memory.session.bus.shared_reference import (
     render_prompt_references,
 )
 from bot.memory.session.bus.working_set import expiring_assumption
-from bot.memory.session.linking.fact_transfer import facts_ended_by_leaving, was_parted
+from bot.memory.session.linking.memory_split import joining_facts
 from bot.memory.session.linking.scope_registry import (
     PERSON_SCOPE_PREFIX,
     ScopeRegistry,
@@ -43,11 +43,12 @@ from bot.memory.session.state.fact_markdown import (
     render_facts,
     select_facts,
 )
-from bot.memory.session.state.session_fold import SessionFold
+from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
 
 _SHARED_ROOM = 500
 """Tokens of the workspace's facts in a prompt."""
@@ -179,23 +180,10 @@ class LongTermMemory:
             return
         here = self._scopes.home(self.tape, self.fold.facts, "")
         key = f"carried:{self.tape.name}:{self.fold.facts.last_entry_id}"
-        own = here.active()
-        if not own:
-            return
-        brought = tuple(
-            Proposal(
-                "add",
-                fact.gloss,
-                subject=fact.subject,
-                evidence=fact.evidence,
-                quoted=fact.quoted,
-                standing=fact.standing,
-            )
-            for fact in own
-        )
-        await self.home.apply(ProposalBatch(key, "import", brought))
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in own)
-        await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
+        if ends := _ends(here.fold):
+            brought = tuple(joining_facts(here.fold, self.home.fold))
+            await self.home.apply(ProposalBatch(key, "import", brought))
+            await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
         """Change the facts; the caller must then update the zone, with ``with_current_facts``.
@@ -293,10 +281,7 @@ class LongTermMemory:
 
     def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
         """Return a batch that ends all facts of the session's scope."""
-        held = [fact for fact in self.home.fold.facts.values() if fact.gloss]
-        ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
-        drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
-        return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
+        return ProposalBatch(key, "person", _ends(self.home.fold), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
         """Read new links between identities, finish moves, and update the home scope.
@@ -316,58 +301,40 @@ class LongTermMemory:
     async def update_home(self, sender: str = "") -> None:
         """Switch to the scope that now holds the memory of this private chat's person.
 
-        On return, the home scope matches all links known so far.
+        What parted from that scope leaves the prompt. On return, the home scope matches all links
+        known so far.
         """
-        people = self._scopes.identity_linker.people
-        known = -1
-        while known != people.version:
-            # Links may change meanwhile.
-            known = people.version
-            await self._follow_linked_person(sender)
+        while self.fold.home_scope:
+            home = await _linked_home(self.tape, self.fold.home_scope, self._scopes, sender)
+            wanted = home, self._scopes.parting(home)
+            if wanted == (self.fold.home_scope, self.fold.home_parting):
+                return
+            await self._move_home(*wanted)
 
-    async def _follow_linked_person(self, sender: str) -> None:
-        people, home = self._scopes.identity_linker.people, self.fold.home_scope
-        if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
-            home.removeprefix(PERSON_SCOPE_PREFIX)
-        ):
-            return
-        # The last speaker identifies the chat's person, rather than someone who just appeared.
-        whose = await last_sender_id(self.tape) or sender
-        wanted = self._scopes.person_tape(channel_of(self.tape.name), whose)
-        if not whose:
-            return
-        if wanted == home:
-            await self._drop_departed_facts()
-            return
-        entry = scope_entry(wanted)
+    async def _move_home(self, home: str, parting: int) -> None:
         # One append, so that after a crash no line of one scope appears to belong to the other.
+        entry = scope_entry(home, parting)
         await self.zone.edit(
             lambda now: replace(
                 now, version=now.version + 1, long_term="", facts=(), left=0, reference=""
             ),
-            lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
+            lambda _, zone, __: [entry, *zone],
         )
         await self.home.open()
         await self.refresh()
-
-    async def _drop_departed_facts(self) -> None:
-        """Remove from the prompt what ended here because its speakers unlinked."""
-        await self.home.open()
-        gone = facts_ended_by_leaving(self.home.fold)
-        frozen = self.fold.prompt_snapshot
-        told = any(comparison_key(line) in gone for line in memory_lines(frozen.long_term))
-        if was_parted(self.home.fold) and frozen.reference:
-            told = told or not {*memory_lines(frozen.reference)} <= {
-                *memory_lines(self.render_reference())
-            }
-        if told:
-            await self.tape.append(scope_entry(self.home.name))
-            await self.refresh()
 
     async def set_home(self, entry: TapeEntry) -> None:
         """Append the event that names the session's home scope, and open that scope."""
         await self.tape.append(entry)
         await self.open()
+
+
+def _ends(fold: FactFold) -> tuple[Proposal, ...]:
+    """Return the proposals that end all facts of a scope."""
+    held = [fact for fact in fold.facts.values() if fact.gloss]
+    ends = tuple(Proposal("retire", fact=fact.id) for fact in held if fact.status == "active")
+    drops = tuple(Proposal("drop", fact=fact.id) for fact in held if fact.status == "pending")
+    return (*ends, *drops)
 
 
 async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
@@ -380,14 +347,38 @@ async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> s
         home: The scope named on the tape; empty for its own.
         scopes: The registry of scopes.
     """
-    home = home or tape.name
     await scopes.identity_linker.open()
-    if not home.startswith(PERSON_SCOPE_PREFIX) or not scopes.identity_linker.people.was_linked(
-        home.removeprefix(PERSON_SCOPE_PREFIX)
-    ):
+    return await _linked_home(tape, home or tape.name, scopes)
+
+
+async def _linked_home(tape: TapeService, home: str, scopes: ScopeRegistry, who: str = "") -> str:
+    """Return the scope that a session's facts belong to by the links known so far."""
+    people, identity = scopes.identity_linker.people, home.removeprefix(PERSON_SCOPE_PREFIX)
+    if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(identity):
         return home
-    speaker = await last_sender_id(tape)
+    # The last speaker identifies the chat's person, rather than someone who just appeared.
+    speaker = await last_sender_id(tape) or who
     return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
+
+
+async def named_home(store: TapeStore, tape: str, most: int | None = None) -> str:
+    """Return the scope that a session's newest entry about it names; empty if none does.
+
+    Args:
+        store: The store of all tapes.
+        tape: The session's tape.
+        most: How many entries are looked at, newest first; by default all.
+    """
+    looked = 0
+    with suppress(TapeNotFound):
+        async with aclosing(store.read_back(tape)) as entries:
+            async for entry in entries:
+                looked += 1
+                pointers = entry.data.get("pointers") if entry.name == TURN_END else None
+                told = entry.data if entry.name == SCOPE_EVENT else pointers
+                if isinstance(told, dict) or looked == most:
+                    return str(told.get("home") or "") if isinstance(told, dict) else ""
+    return ""
 
 
 def lines_with_headings(text: str) -> list[tuple[str, str]]:

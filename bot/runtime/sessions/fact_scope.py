@@ -29,5 +29,5 @@ async def update_fact_scope(inbound: Inbound, memory: LongTermMemory, fold: Sess
     while (
         home := changed_home(inbound, fold.home_scope, scopes.person_tape(channel, sender))
     ) is not None:
-        await memory.set_home(scope_entry(home))
+        await memory.set_home(scope_entry(home, scopes.parting(home)))
         await memory.update_identities(sender)

@@ -10,7 +10,7 @@ Rule 4: everybody reads the workspace; only an owner writes to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from bot.bus import Inbound
@@ -42,9 +42,9 @@ def is_shared_scope(tape: str) -> bool:
     return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX, FILES_PREFIX))
 
 
-def scope_entry(home: str) -> TapeEntry:
-    """Return the event that names a session's home scope."""
-    return event(SCOPE_EVENT, {"home": home})
+def scope_entry(home: str, parting: int = 0) -> TapeEntry:
+    """Return the event that names a session's home scope, and the newest parting that it knows of."""
+    return event(SCOPE_EVENT, {"home": home, **({"parting": parting} if parting else {})})
 
 
 def changed_home(inbound: Inbound, home: str, person: str) -> str | None:
@@ -139,6 +139,11 @@ class ScopeRegistry:
         """Return the scope tape of an identity's person, which all linked identities share."""
         return f"{PERSON_SCOPE_PREFIX}{self.identity_linker.people.primary_identity(f'{channel}:{sender}')}"
 
+    def parting(self, home: str) -> int:
+        """Return the id of the event after which a scope's identities last parted; 0 if never."""
+        owner = home.removeprefix(PERSON_SCOPE_PREFIX)
+        return self.identity_linker.people.partings.get(owner, 0) if owner != home else 0
+
     def identities(self, home: str) -> tuple[str, ...]:
         """Return the identities that use a person's scope now; none for any other tape."""
         identity = home.removeprefix(PERSON_SCOPE_PREFIX)
@@ -159,14 +164,12 @@ class ScopeRegistry:
             TapeWriteError: The storage failed; a retry continues from there.
         """
         # First the live sessions, so that they add nothing to the scope that they leave.
-        await self._follow()
-        outcome = await self.identity_linker.apply_move(move)
-        await self._follow()
-        return outcome
-
-    async def _follow(self) -> None:
         for active_session in list(self.active_sessions.values()):
             await active_session.update_home()
+        outcome = await self.identity_linker.finish_moves(move)
+        for active_session in list(self.active_sessions.values()):
+            await active_session.update_home()
+        return outcome
 
     def person(self, name: str) -> ScopeMemory:
         """Return a person's scope by the name of its tape."""
@@ -180,7 +183,3 @@ class ScopeRegistry:
         tape = TapeService(self._store, name)
         tape.observe(lambda entry: self.observer and self.observer(name, entry))
         return ScopeMemory(tape, kind, self.clock, gate=self._gate)
-
-    def statistics(self) -> dict[str, Any]:
-        """Return counters for monitoring."""
-        return {"people": len(self._people), "shared_facts": len(self._workspace.active())}

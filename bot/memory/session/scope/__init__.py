@@ -2,7 +2,6 @@
 
 __all__ = [
     "identities",
-    "optimistic_writes",
     "scope_memory",
     "workspace_tape",
 ]

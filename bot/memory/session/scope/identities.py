@@ -14,10 +14,9 @@ Rule 6: codes are not on the tape, only their SHA-256; of people, it has ids and
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from bot.core.clock import format_time, parse_time
 from bot.tape.entries import TapeEntry, event
@@ -40,6 +39,10 @@ CODE_LIFETIME = timedelta(minutes=10)
 MAX_FAILED_CLAIMS = 5
 """Limit on one identity's wrong codes within an hour."""
 
+LinkRefusal = Literal["self", "joined", "channel", "wrong", "often"]
+"""Why a code cannot be claimed: it is one's own, the two are linked already, or both have an
+identity on one channel; the code is wrong or expired; there were too many wrong codes."""
+
 _HOUR = timedelta(hours=1)
 
 
@@ -55,13 +58,7 @@ def channel_of(identity: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinkParty:
-    """One side of a link.
-
-    Attributes:
-        identity: The identity, as ``telegram:42``.
-        name: Display name.
-        session: The private chat in which they acted.
-    """
+    """One side of a link: its identity, as ``telegram:42``, display name, and private chat."""
 
     identity: str
     name: str
@@ -69,47 +66,43 @@ class LinkParty:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkOffer:
-    """A code that was shown to an identity.
-
-    Attributes:
-        entry: Id of the event.
-        party: The side that was shown the code.
-        digest: SHA-256 of the code, in hexadecimal.
-        at: Time of the offer; None if unreadable.
-    """
+class _LinkStep:
+    """A step that must be answered in time: id of its event, and its time; None if unreadable."""
 
     entry: int
-    party: LinkParty
-    digest: str
     at: datetime | None
 
     def is_valid(self, now: datetime) -> bool:
-        """Say whether the code can be claimed; turning back the clock does not extend that."""
+        """Say whether it can be answered; turning back the clock does not extend that."""
         return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
-class LinkClaim:
+class LinkOffer(_LinkStep):
+    """A code that was shown to an identity.
+
+    Attributes:
+        party: The side that was shown the code.
+        digest: SHA-256 of the code, in hexadecimal.
+    """
+
+    party: LinkParty
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClaim(_LinkStep):
     """A claimed code that waits for confirmation by its owner.
 
     Attributes:
-        entry: Id of the event.
         code_owner: The side that must confirm.
         party: The side that entered the code.
         key: Key of the command that entered it.
-        at: Time of the claim; None if unreadable.
     """
 
-    entry: int
     code_owner: LinkParty
     party: LinkParty
     key: str
-    at: datetime | None
-
-    def is_valid(self, now: datetime) -> bool:
-        """Say whether the claim can be confirmed."""
-        return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +131,23 @@ class IdentityFold:
     """Links between identities.
 
     Attributes:
-        version: Id of the last entry applied.
         offers: Unclaimed codes, by the identity that was shown them.
         claims: Unanswered claims, by the identity that must answer.
         moves: All scope moves, by the id of their event.
         unfinished: Ids of moves whose facts may not have moved yet.
+        changes: Id of the newest event that linked or unlinked a person, by identity.
+        partings: Id of the newest event that ended the move of an unlinking, by identity.
     """
 
-    version: int = 0
     offers: dict[str, LinkOffer] = field(default_factory=dict)
     claims: dict[str, LinkClaim] = field(default_factory=dict)
     moves: dict[int, ScopeMove] = field(default_factory=dict)
     unfinished: set[int] = field(default_factory=set)
+    changes: dict[str, int] = field(default_factory=dict)
+    partings: dict[str, int] = field(default_factory=dict)
     _groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _known: dict[str, LinkParty] = field(default_factory=dict)
     _misses: dict[str, list[tuple[datetime, str]]] = field(default_factory=dict)
-    _moved: set[str] = field(default_factory=set)
 
     def members(self, identity: str) -> tuple[str, ...]:
         """Return all identities of a person, the one that owns the scope first."""
@@ -165,7 +159,7 @@ class IdentityFold:
 
     def was_linked(self, identity: str) -> bool:
         """Say whether an identity was ever linked to another."""
-        return identity in self._moved
+        return identity in self.changes
 
     def last_seen(self, identity: str) -> LinkParty:
         """Return an identity's last known name and chat; both are empty if unknown."""
@@ -182,129 +176,99 @@ class IdentityFold:
 
     def move_of_command(self, key: str) -> ScopeMove | None:
         """Return the move that a command caused; None if it caused none yet."""
-        return next(
-            (scope_move for scope_move in self.moves.values() if scope_move.key == key), None
-        )
+        return next((move for move in self.moves.values() if move.key == key), None)
 
-    def last_change_id(self, identity: str) -> int:
-        """Return the id of the newest event that changed a person's identities; 0 if none."""
-        now = {*self.members(identity)}
-        found = (
-            entry
-            for entry, move in self.moves.items()
-            if not now.isdisjoint((*move.identities, move.source, move.target))
-        )
-        return max(found, default=0)
+    def claim_of_command(self, key: str) -> LinkClaim | None:
+        """Return the claim that a command made, answered or not; None if it made none yet."""
+        claims = (*self.claims.values(), *(move.claim for move in self.moves.values()))
+        return next((claim for claim in claims if claim is not None and claim.key == key), None)
 
-    def link_refusal(self, offerer: str, claimer: str) -> str | None:
+    def waiting_claim(
+        self, identity: str, now: datetime, claim: int | None = None
+    ) -> LinkClaim | None:
+        """Return the valid claim that an identity must answer, if its id matches; else None."""
+        waits = self.claims.get(identity)
+        fits = waits is not None and claim in (None, waits.entry) and waits.is_valid(now)
+        return waits if fits else None
+
+    def link_refusal(self, offerer: str, claimer: str) -> LinkRefusal | None:
         """Return why two cannot be linked: ``self``, ``joined`` or ``channel``; None if they can."""
         if offerer == claimer:
             return "self"
-        if self.primary_identity(offerer) == self.primary_identity(claimer):
+        ours, theirs = self.members(offerer), self.members(claimer)
+        if ours == theirs:
             return "joined"
-        channels = [
-            {channel_of(member) for member in self.members(who)} for who in (offerer, claimer)
-        ]
-        return None if channels[0].isdisjoint(channels[1]) else "channel"
+        return None if {*map(channel_of, ours)}.isdisjoint(map(channel_of, theirs)) else "channel"
 
     # Folding.
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
-        self.version = max(self.version, entry.id)
-        if entry.kind != "event" or entry.name != LINK_EVENT:
-            return
-        data = entry.data
-        who = data.get("who")
+        data = entry.data if entry.kind == "event" and entry.name == LINK_EVENT else {}
+        who, op = data.get("who"), data.get("op")
         if not isinstance(who, str) or not who:
             return
-        op = data.get("op")
+        waits = self.claims.get(who)
+        answers = waits is not None and waits.entry == data.get("claim")
         if op == "offered":
-            self._offered(entry.id, who, data)
+            self.claims.pop(who, None)
+            at, code = parse_time(data.get("at")), str(data.get("code"))
+            self.offers[who] = LinkOffer(entry.id, at, self._met(who, data), code)
         elif op == "claimed":
             self._claimed(entry.id, who, data)
-        elif op == "confirmed":
-            self._confirmed(entry.id, who, data)
-        elif op == "refused" and self._waits(who, data) is not None:
+        elif op in ("confirmed", "refused") and waits is not None and answers:
             del self.claims[who]
-        elif op == "unlinked":
-            self._unlinked(entry.id, who, data)
+            if op == "confirmed" and self.link_refusal(who, waits.party.identity) is None:
+                self._confirmed(entry.id, waits, str(data.get("key")))
+        elif op == "unlinked" and len(self.members(who)) > 1:
+            self._unlinked(entry.id, who, str(data.get("key")))
         elif op == "missed" and (at := parse_time(data.get("at"))) is not None:
             recent = [*self._misses.get(who, ()), (at, str(data.get("key")))]
             self._misses[who] = recent[-MAX_FAILED_CLAIMS:]
-        elif op == "settled" and type(move := data.get("move")) is int:
+        elif op == "settled" and type(move := data.get("move")) is int and move in self.unfinished:
             self.unfinished.discard(move)
-
-    def _offered(self, entry: int, who: str, data: dict[str, Any]) -> None:
-        self.claims.pop(who, None)
-        self.offers[who] = LinkOffer(
-            entry, self._met(who, data), str(data.get("code")), parse_time(data.get("at"))
-        )
+            if self.moves[move].claim is None:
+                self.partings |= dict.fromkeys(self._concerned(self.moves[move]), entry.id)
 
     def _claimed(self, entry: int, who: str, data: dict[str, Any]) -> None:
-        of = str(data.get("of"))
-        offer = self.offers.get(of)
-        if (
-            offer is None
-            or offer.entry != data.get("offer")
-            or self.link_refusal(of, who) is not None
-        ):
+        offer = self.offers.get(str(data.get("of")))
+        if offer is None or offer.entry != data.get("offer"):
             return
-        del self.offers[of]
-        claim = LinkClaim(
-            entry,
-            offer.party,
-            self._met(who, data),
-            str(data.get("key")),
-            parse_time(data.get("at")),
-        )
-        self.claims[of] = claim
+        owner = offer.party
+        if self.link_refusal(owner.identity, who) is None:
+            key, at = str(data.get("key")), parse_time(data.get("at"))
+            del self.offers[owner.identity]
+            self.claims[owner.identity] = LinkClaim(entry, at, owner, self._met(who, data), key)
 
-    def _waits(self, who: str, data: dict[str, Any]) -> LinkClaim | None:
-        claim = self.claims.get(who)
-        return claim if claim is not None and claim.entry == data.get("claim") else None
-
-    def _confirmed(self, entry: int, who: str, data: dict[str, Any]) -> None:
-        claim = self._waits(who, data)
-        if claim is None:
-            return
-        del self.claims[who]
-        other = claim.party.identity
-        if self.link_refusal(who, other) is not None:
-            return
-        ours, theirs = self.members(who), self.members(other)
+    def _confirmed(self, entry: int, claim: LinkClaim, key: str) -> None:
+        ours = self.members(claim.code_owner.identity)
+        theirs = self.members(claim.party.identity)
         if len(ours) == 1 and len(theirs) > 1:
             ours, theirs = theirs, ours
-        move = ScopeMove(entry, frozenset(theirs), theirs[0], ours[0], str(data.get("key")), claim)
         self._group((*ours, *theirs))
-        self._note(move, (*ours, *theirs))
+        self._move(ScopeMove(entry, frozenset(theirs), theirs[0], ours[0], key, claim))
 
-    def _unlinked(self, entry: int, who: str, data: dict[str, Any]) -> None:
-        before = self.members(who)
-        if len(before) == 1:
-            return
-        rest = tuple(one for one in before if one != who)
-        if who == before[0]:
-            move = ScopeMove(entry, frozenset(rest), who, rest[0], str(data.get("key")))
-        else:
-            move = ScopeMove(entry, frozenset({who}), before[0], who, str(data.get("key")))
+    def _unlinked(self, entry: int, who: str, key: str) -> None:
+        first = self.primary_identity(who)
+        rest = tuple(one for one in self.members(who) if one != who)
+        leaving, target = ({who}, who) if who != first else ({*rest}, rest[0])
         self._group((who,))
         self._group(rest)
         self.offers.pop(who, None)
         self.claims.pop(who, None)
-        self._note(move, before)
+        self._move(ScopeMove(entry, frozenset(leaving), first, target, key))
 
     def _group(self, members: tuple[str, ...]) -> None:
         for member in members:
-            if len(members) == 1:
-                self._groups.pop(member, None)
-            else:
-                self._groups[member] = members
+            self._groups[member] = members
 
-    def _note(self, move: ScopeMove, concerned: Collection[str]) -> None:
+    def _move(self, move: ScopeMove) -> None:
         self.moves[move.entry] = move
         self.unfinished.add(move.entry)
-        self._moved.update(concerned)
+        self.changes |= dict.fromkeys(self._concerned(move), move.entry)
+
+    def _concerned(self, move: ScopeMove) -> tuple[str, ...]:
+        return (*self.members(move.source), *self.members(move.target))
 
     def _met(self, who: str, data: dict[str, Any]) -> LinkParty:
         self._known[who] = LinkParty(who, str(data.get("name") or ""), str(data.get("chat") or ""))

@@ -7,9 +7,7 @@ state. A change that a crash interrupted is requested again with the same key, a
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -22,30 +20,29 @@ from bot.memory.gate.write_gate import BlastRadius, WriteGate
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import (
+    CHAIN_EVENTS,
     FACTS_EVENT,
     FactFold,
     batch_entry,
     fold_entries,
-    is_chain_entry,
-    is_chain_start,
     pause_entry,
 )
 from bot.memory.records.fact_undo import (
+    LINK_KEY,
     changes_something,
     inverse_proposals,
     is_undo_barrier,
     undone_batch_id,
 )
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, parse_outcome
-from bot.memory.session.scope.optimistic_writes import (
+from bot.memory.session.scope.workspace_tape import (
     MAX_ATTEMPTS,
     append_with_retry,
     catch_up,
+    read_chain,
 )
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
-
-logger = logging.getLogger(__name__)
 
 ScopeKind = Literal["session", "person", "workspace"]
 
@@ -172,7 +169,7 @@ class ScopeMemory:
             else:
                 outcome = self._deciding(batch, version + 1).decide()
             empty = not outcome.decisions and not batch.clears_all and batch.undone_entry is None
-            if empty and not is_undo_barrier(batch.key):
+            if empty and not batch.key.startswith(LINK_KEY):
                 return [], outcome
             more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
             more |= {"undoes": batch.undone_entry} if batch.undone_entry is not None else {}
@@ -226,36 +223,27 @@ class ScopeMemory:
     async def undo_batch(self) -> ProposalBatch | None:
         """Return a batch that undoes the newest change; None if there is none.
 
-        After one undo, the next goes further back.
+        After one undo, the next goes further back; none goes past a link.
         """
         await self.open()
         taken: set[int] = set()
-        async for entry in self._batches_back():
+        at = self._fold.last_entry_id
+        while at and (read := await self.tape.read_entries(at, at)):
+            entry = read[0]
             if (undone := undone_batch_id(entry)) is not None:
                 taken.add(undone)
-            elif is_undo_barrier(entry.data.get("key")) and entry.name == FACTS_EVENT:
+            elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
                 return ProposalBatch(
-                    f"undo:{entry.id}", "undo", inverse_proposals(entry), undone_entry=entry.id
+                    f"undo:{at}", "undo", inverse_proposals(entry), undone_entry=at
                 )
-            elif entry.id not in taken and changes_something(entry):
-                proposals = inverse_proposals(entry)
-                return ProposalBatch(f"undo:{entry.id}", "undo", proposals, undone_entry=entry.id)
+            before = entry.data.get("previous")
+            at = before if type(before) is int and before < at else 0
         return None
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
         """Return the entry that records a batch; None if there is none."""
         entries = await self.tape.read_entries(entry, entry) if entry else []
         return entries[0] if entries and entries[0].name == FACTS_EVENT else None
-
-    async def _batches_back(self) -> AsyncGenerator[TapeEntry, None]:
-        at = self._fold.last_entry_id
-        while at:
-            entries = await self.tape.read_entries(at, at)
-            if not entries:
-                return
-            yield entries[0]
-            before = entries[0].data.get("previous")
-            at = before if type(before) is int and before < at else 0
 
     async def _ready(self) -> None:
         if not self._opened:
@@ -276,35 +264,4 @@ async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[
         last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
             for.
     """
-    entries: list[TapeEntry] = []
-    if last is None:
-        entries = await _newest_link(tape)
-    elif last:
-        entries = [entry for entry in await tape.read_entries(last, last) if is_chain_entry(entry)]
-    while entries and not isinstance(entries[-1].data.get("state"), dict):
-        if is_chain_start(entries[-1]):
-            break
-        before = entries[-1].data.get("previous")
-        if type(before) is not int or not 0 < before < entries[-1].id:
-            before = entries[-1].id - 1
-        older = [
-            entry for entry in await tape.read_entries(before, before) if is_chain_entry(entry)
-        ]
-        # Past a damaged entry, the chain continues with the one before it. Past a reset, or in a
-        # partial copy, nothing is there.
-        older = older or await _newest_link(tape, before)
-        if not older:
-            break
-        entries += older
-    return entries[::-1]
-
-
-async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:
-    """Return the newest chain entry, or the newest before an id; none if a reset follows it."""
-    async with aclosing(tape.read_back(before)) as entries:
-        async for entry in entries:
-            if is_chain_entry(entry):
-                return [entry]
-            if entry.is_reset:
-                break
-    return []
+    return await read_chain(tape, CHAIN_EVENTS, last)

@@ -41,7 +41,7 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED_EVENT = "consolidation.failed"
 SCOPE_EVENT = "memory.scope"
-"""Name of the event that sets the scope of a session's facts: ``{home}``."""
+"""Name of the event that sets the scope of a session's facts: ``{home, parting}``."""
 SESSION_MARK_EVENT = "session.mark"
 """Name of the event that stores pointers without a turn, such as in a busy group."""
 
@@ -72,6 +72,7 @@ class Pointers(BaseModel):
         unsettled: Entry ids of messages that no ``turn.end`` lists yet, by platform id.
         commands: Entry ids of commands that no ``turn.end`` lists yet, by platform id.
         home: Home scope of the session's facts; empty for its own tape.
+        parting: As ``SessionFold.home_parting``.
         facts: Id of the last entry of the fact chain on this tape; 0 if there is none.
         undelivered: Turn, entry, reply-to and inbound ids of answers without a delivery receipt.
         split: Messages that each wait for a turn of their own.
@@ -106,6 +107,7 @@ class Pointers(BaseModel):
     unsettled: dict[str, int] = {}
     commands: dict[str, int] = {}
     home: str = ""
+    parting: int = 0
     facts: int = 0
     used: str = ""
     undelivered: list[list[Any]] = []
@@ -136,6 +138,7 @@ class SessionFold:
         consolidation_failure: Event of the last failed consolidation; None once one succeeds.
         facts: Facts and compartments on this tape.
         home_scope: The scope that holds the session's facts; empty for its own tape.
+        home_parting: Id of the newest parting of that scope's identities that the prompt follows.
         pending_calls: Tool calls that wait for a person's yes.
         schedules: Reminders and tasks, the time zone and quiet hours.
         version: Id of the last entry applied.
@@ -156,6 +159,7 @@ class SessionFold:
     consolidation_failure: TapeEntry | None = None
     facts: FactFold = field(default_factory=FactFold)
     home_scope: str = ""
+    home_parting: int = 0
     pending_calls: PendingCalls = field(default_factory=PendingCalls)
     schedules: ScheduleFold = field(default_factory=ScheduleFold)
     version: int = 0
@@ -212,7 +216,7 @@ class SessionFold:
         elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED_EVENT:
             self.consolidation_failure = entry
         elif entry.kind == "event" and entry.name == SCOPE_EVENT:
-            self._move(str(entry.data.get("home") or ""))
+            self._move(entry.data)
         elif entry.kind == "event" and entry.name == MODEL_CHOSEN:
             self.chosen_preset = str(entry.data.get("preset") or "")
         elif entry.kind == "event" and entry.name == IMPORT_READING:
@@ -232,11 +236,12 @@ class SessionFold:
         aside = self.turns.hidden_entry_ids()
         return replace(self, window=self.window.without_messages(aside)) if aside else self
 
-    def _move(self, home: str) -> None:
+    def _move(self, told: dict[str, Any]) -> None:
         if self.home_scope:
             # Another person's memory leaves the prompt at once.
             self.prompt_snapshot, self.prompt_zone_span = MemorySnapshot(), None
-        self.home_scope = home
+        self.home_scope = str(told.get("home") or "")
+        self.home_parting = told["parting"] if type(told.get("parting")) is int else 0
 
     def _freeze(self) -> None:
         self.prompt_snapshot, self.prompt_zone_span = self.zone.snapshot, self.zone.span
@@ -276,6 +281,7 @@ class SessionFold:
             pointers["instructions"] = turns.instructions.id
         if self.home_scope:
             pointers["home"] = self.home_scope
+            pointers["parting"] = self.home_parting
         if self.chosen_preset:
             pointers["preset"] = self.chosen_preset
         if self.reads_imports:
@@ -329,7 +335,7 @@ class SessionFold:
             WindowPosition(cut, reads_from, messages, tokens), pointers.cursor, viewed
         )
         self.turns = _turns(pointers, found)
-        self.home_scope = pointers.home
+        self.home_scope, self.home_parting = pointers.home, pointers.parting
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.schedules = ScheduleFold.restored(pointers.schedules, found)
         self.chosen_preset = pointers.preset
