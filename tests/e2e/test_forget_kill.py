@@ -21,7 +21,7 @@ from forget_traces import traces
 from killed_homes import STEP, killed
 from sampling import many
 
-from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.erasure.closure import FORGOTTEN_EVENT
 from bot.memory.records.fact_fold import fold_entries
 
 

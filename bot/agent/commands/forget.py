@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import joined
@@ -23,7 +22,7 @@ from bot.memory.erasure.erasure_messages import (
     confirmation_instructions,
     confirmation_text,
 )
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.erasure.erasure_requests import (
     PendingErasure,
     find_erasure_result,
@@ -73,21 +72,20 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
         return await _some(request, picked, context)
     if _SHARED.fullmatch(arguments.strip()):
         return CommandReply(_(_FOR_ALL))
-    parsed = parse_query(arguments)
-    if parsed is None:
+    query = parse_query(arguments)
+    if query is None:
         return CommandReply(_(_USAGE))
-    query = replace(parsed, kept=ONLY_SENTENCES)
-    survey = await context.preview_erasure(query)
-    if survey.is_empty:
-        return await _nothing(query, survey, context)
-    note = request_event(survey, context.command_entry.id, {context.author.id})
-    return _question(survey, context.command_entry.id, context, note)
+    preview = await context.preview_erasure(query)
+    if preview.is_empty and not preview.near:
+        return await _nothing(query, preview, context)
+    note = request_event(preview, context.command_entry.id, {context.author.id})
+    return _question(preview, context.command_entry.id, context, note)
 
 
 async def _nothing(
-    query: ErasureQuery, survey: ErasurePreview, context: CommandContext
+    query: ErasureQuery, preview: ErasurePreview, context: CommandContext
 ) -> CommandReply:
-    if survey.not_permitted_count:
+    if preview.not_permitted_count:
         await context.drop_request(query)
         return CommandReply(
             _("The matches are not yours alone. Only an owner may erase what others said.")
@@ -109,12 +107,11 @@ async def _some(request: int, picked: list[int], context: CommandContext) -> Com
     """Show what a selection of an earlier request's pieces would erase, and what stays."""
     pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
     _check_asker(pending_erasure, context)
-    survey = await context.preview_erasure(
-        pending_erasure.query_for(picked), pending_erasure.request
-    )
-    if survey.is_empty:
+    _shown, query = pending_erasure.narrowed(picked)
+    preview = await context.preview_erasure(query, pending_erasure.request)
+    if preview.is_empty:
         return CommandReply(_(NOTHING_FOUND_TEXT))
-    return _question(survey, request, context, picked=picked)
+    return _question(preview, request, context, picked=picked)
 
 
 async def _refused(request: int, context: CommandContext) -> CommandReply:
@@ -141,7 +138,7 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     _check_asker(pending_erasure, context)
     query, shown = pending_erasure.query, pending_erasure
     if picked:
-        query, shown = pending_erasure.query_for(picked), pending_erasure.shown_for(picked)
+        shown, query = pending_erasure.narrowed(picked)
     erased = await context.erase(query, pending_erasure.request, (shown.facts, shown.messages))
     if isinstance(erased, ErasurePreview):
         # Everything is shown again, since pieces picked before may have other numbers now.
@@ -156,7 +153,7 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
 
 
 def _question(
-    survey: ErasurePreview,
+    preview: ErasurePreview,
     request: int,
     context: CommandContext,
     note: TapeEntry | None = None,
@@ -165,12 +162,12 @@ def _question(
     before: str = "",
 ) -> CommandReply:
     """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
-    shown = confirmation_text(survey, context.zone.timezone, picked=bool(picked))
+    shown = confirmation_text(preview, context.zone.timezone, picked=bool(picked))
     return CommandReply(
-        f"{before} {shown}\n\n{confirmation_instructions(request, survey, picked)}".lstrip(),
+        f"{before} {shown}\n\n{confirmation_instructions(request, preview, picked)}".lstrip(),
         extra_entries=[note] if note is not None else [],
         buttons=tuple(
             Button(*confirmation_button)
-            for confirmation_button in confirmation_buttons(request, survey, picked)
+            for confirmation_button in confirmation_buttons(request, preview, picked)
         ),
     )

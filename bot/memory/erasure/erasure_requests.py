@@ -18,18 +18,16 @@ from typing import Any
 
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import _
-from bot.memory.erasure.affected_records import AffectedRecordCounts
+from bot.memory.erasure.closure import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import (
     ErasureItem,
     count_messages,
-    items_to_keep,
     list_items,
-    picked_facts,
+    picked_content,
 )
 from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.records.event_names import COMMAND
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -50,7 +48,6 @@ class PendingErasure:
         request: The entry that made the request.
         askers: Platform ids of the people who asked.
         facts: Numbers of the listed facts.
-        ended: Numbers of the listed facts that only repeat erased text.
         messages: Number of messages that would be erased.
         items: The listed items.
     """
@@ -58,24 +55,17 @@ class PendingErasure:
     request: TapeEntry
     askers: frozenset[str]
     facts: frozenset[int]
-    ended: frozenset[int]
     messages: int
     items: tuple[ErasureItem, ...] = ()
 
     @property
     def query(self) -> ErasureQuery:
         """The query of the request; if its text is already erased, of the fact numbers alone."""
-        told = query_in_entry(self.request)
-        words = told if told is not None else ErasureQuery()
-        return replace(
-            words,
-            confirmed_facts=self.facts - self.ended,
-            ended_facts=self.ended,
-            kept=ONLY_SENTENCES,
-        )
+        query = query_in_entry(self.request)
+        return replace(query if query is not None else ErasureQuery(), confirmed_facts=self.facts)
 
-    def shown_for(self, picked: Collection[int]) -> PendingErasure:
-        """Return the request narrowed to the picked items; ``query_for`` also says what is kept.
+    def narrowed(self, picked: Collection[int]) -> tuple[PendingErasure, ErasureQuery]:
+        """Return the request and its query for the picked items alone.
 
         Raises:
             MemoryRefused: No number is picked, or one belongs to no item.
@@ -86,30 +76,26 @@ class PendingErasure:
                 if self.items
                 else _("the numbers of what was shown are not known, so ask for it again")
             )
-        kept = items_to_keep(self.items, picked).facts
-        facts = (self.facts - kept) | picked_facts(self.items, picked)
+        content = picked_content(self.items, picked)
         messages = count_messages(self.items, self.messages, picked)
-        return replace(self, facts=facts, ended=self.ended - kept, messages=messages)
-
-    def query_for(self, picked: Collection[int]) -> ErasureQuery:
-        """Return the query that erases only the picked items.
-
-        Raises:
-            MemoryRefused: No number is picked, or one belongs to no item.
-        """
-        only = self.shown_for(picked)
-        return replace(only.query, kept=items_to_keep(self.items, picked))
+        query = replace(
+            self.query,
+            facts=frozenset(),
+            confirmed_facts=content.facts,
+            entries=content.entries,
+            picked=content,
+        )
+        return replace(self, facts=content.facts, messages=messages), query
 
 
-def request_event(survey: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
+def request_event(preview: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
     """Build the event that records what the confirmation listed."""
     data = {
         "request": request,
         "askers": sorted(askers),
-        "facts": [fact.id for fact in survey.facts],
-        "ended": sorted(survey.ended),
-        "messages": survey.message_count,
-        "pieces": [item.as_json() for item in list_items(survey)],
+        "facts": [fact.id for fact in preview.facts],
+        "messages": preview.message_count,
+        "pieces": [item.as_json() for item in list_items(preview)],
     }
     return event(FORGET_REQUESTED_EVENT, data)
 
@@ -172,9 +158,8 @@ def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) ->
     data = {
         "facts": list(erased.facts),
         "messages": erased.messages,
-        "held": erased.affected_records.as_json(),
+        "held": list(erased.affected_records),
         "entries": erased.entry_count,
-        "cut": erased.redacted_count,
         **({"files": erased.files} if erased.files else {}),
         "request": [memory.tape.name, request],
     }
@@ -200,14 +185,12 @@ async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set
 def _asked(request: TapeEntry, entry: TapeEntry) -> PendingErasure:
     data = entry.data
     facts = frozenset(_numbers(data.get("facts")))
-    ended = frozenset(_numbers(data.get("ended")))
     listed = data.get("pieces")
     pieces = map(ErasureItem.from_json, listed if isinstance(listed, list) else ())
     return PendingErasure(
         request,
         frozenset(_askers(entry)),
         facts,
-        ended,
         _number(data.get("messages")),
         tuple(item for item in pieces if item is not None),
     )
@@ -219,15 +202,13 @@ def _askers(entry: TapeEntry) -> set[str]:
 
 
 def _recorded(data: dict[str, Any]) -> ErasureResult:
-    numbers = tuple(_numbers(data.get("facts")))
-    record_counts = AffectedRecordCounts.from_json(data.get("held"))
     messages, places = _number(data.get("messages")), _number(data.get("entries"))
+    values, beliefs, notes = (*_numbers(data.get("held")), 0, 0, 0)[:3]
     return ErasureResult(
-        numbers,
+        tuple(_numbers(data.get("facts"))),
         messages,
         places,
-        affected_records=record_counts,
-        redacted_count=_number(data.get("cut")),
+        affected_records=(values, beliefs, notes),
         files=_number(data.get("files")),
     )
 

@@ -15,10 +15,9 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import _, ngettext
 from bot.core.reasons import reason_text
 from bot.inspector.access.login_store import LoginStore
-from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.closure import ErasureRights, is_turn_output
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview, visit_entries
-from bot.memory.erasure.erasure_plan import is_turn_output
-from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
+from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.files import FILES_PREFIX
@@ -186,7 +185,7 @@ async def _erase_quotes(app: App, found: PersonsData, tape: str) -> None:
                 marks.update((f" {name}:", f'"{name}":'))
             for text in message_texts(entry):
                 words.add_passage(text)
-        elif words.matches(quote) or any(mark in quote for mark in marks):
+        elif words.holds([quote]) or any(mark in quote for mark in marks):
             quoting.append(replace(entry, meta={**entry.meta, "quote": ERASED_TEXT}))
             asked.add(entry.meta.get("inbound"))
         elif isinstance(turn, str) and is_turn_output((turn,), entry) and not is_erased(entry):
@@ -215,7 +214,7 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     known = memory.home.fold.facts
     facts = frozenset(number for number in known if rights.may_erase_fact(known[number]))
     said = frozenset((one, entry) for one in tapes for entry in found.said[one])
-    query = ErasureQuery(facts=facts, kept=KeptContent(erased_messages=said))
+    query = ErasureQuery(facts=facts, entries=said)
     collector = CandidateCollector(memory, ErasureRights(True, found.people), owner=private)
     doors = (services.scopes, services.bus.lock_session, services.erase_residual_files)
     eraser = Eraser(collector, *doors, app.vectors, services.derived_files)
