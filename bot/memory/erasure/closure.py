@@ -313,6 +313,9 @@ class Closure:
         self.messages.add(place)
         self.blobs |= blobs_in(entry)
         if not said:
+            # What a schedule says is said again when it is due.
+            for text in entry_texts(entry) if entry.kind == "event" else ():
+                self._keep_lines(text)
             if isinstance(turn := entry.meta.get("turn"), str):
                 self.turns.setdefault(tape, set()).add(turn)
             return

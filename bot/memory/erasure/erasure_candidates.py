@@ -144,7 +144,8 @@ class CandidateCollector:
         closure.settle(scopes, sources)
         preview = self._preview(closure, sources, scopes[home.name])
         words = [*query.words, *(phrase.strip() for phrase in query.phrases)]
-        if preview.is_empty and query.picked is None and len(words) > 1:
+        said = preview.facts or preview.message_count
+        if not said and query.picked is None and len(words) > 1:
             return replace(preview, near=await self._near(preview, " ".join(words)))
         return preview
 

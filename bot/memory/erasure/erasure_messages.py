@@ -74,11 +74,15 @@ def confirmation_text(
     items = list(enumerate(list_items(preview), 1))
     going = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if not item.is_kept]
     kept = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if item.is_kept]
-    if preview.near:
-        near = _(
-            "Nothing has all of these words. A search finds these messages; pick what is to go:"
+    beside = (
+        _(
+            "No message has all of these words. A search finds these, which stay unless you pick them:"
         )
-        return "\n\n".join([near, "\n".join(kept)])
+        if preview.near
+        else _("From the same message, and kept unless you pick it:")
+    )
+    if preview.is_empty:
+        return "\n\n".join([beside, "\n".join(kept)])
     parts = [_("This would be erased for good:"), *(["\n".join(going)] if going else ())]
     shared = len(preview.closure.facts) - len(preview.facts)
     if not preview.facts and shared > 0:
@@ -100,8 +104,7 @@ def confirmation_text(
     if preview.not_permitted_count:
         parts.append(_others(preview.not_permitted_count))
     if kept and not picked:
-        parts.append(_("From the same message, and kept unless you pick it:"))
-        parts.append("\n".join(kept))
+        parts += [beside, "\n".join(kept)]
     return "\n\n".join(parts)
 
 
@@ -190,7 +193,7 @@ def confirmation_instructions(
         "what is erased and what is left before I erase anything.",
         command=f"/memory forget only {request} {example}",
     )
-    return choose if preview.near else f"{confirm} {choose}"
+    return choose if preview.is_empty else f"{confirm} {choose}"
 
 
 def confirmation_buttons(
@@ -198,11 +201,15 @@ def confirmation_buttons(
 ) -> Iterator[tuple[str, str]]:
     """Yield label and command of each button that confirms a request, or part of it."""
     numbers = "".join(f" {one}" for one in picked)
-    if not preview.near:
+    if not preview.is_empty:
         yield _("Erase"), f"/memory forget yes {request}{numbers}"
     items = list_items(preview)
     single = len(preview.near) or sum(not item.is_kept for item in items)
-    for one in range(1, 1 + min(single, _BUTTONS)) if not picked and len(items) > 1 else ():
+    for one in (
+        range(1, 1 + min(single, _BUTTONS))
+        if not picked and (preview.near or len(items) > 1)
+        else ()
+    ):
         yield _("Only {number}", number=one), f"/memory forget only {request} {one}"
     yield _("Keep it"), f"/memory forget no {request}"
 
