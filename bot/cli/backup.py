@@ -96,7 +96,17 @@ def restore(
             taken=done.taken,
         )
     )
-    print(_("What was erased after that moment is back: erase it again. Then start tapebot."))
+    if done.erased:
+        print(
+            ngettext(
+                "erased\t{n} entry or file that was erased since",
+                "erased\t{n} entries and files that were erased since",
+                done.erased,
+            )
+        )
+    print(
+        _("What is not on the list of what was erased, `erased.jsonl` beside the backup, is back.")
+    )
     return _tell_damage(done)
 
 

@@ -250,14 +250,8 @@ class Closure:
             return
         if entry.kind == "event" and entry.name in CHAIN_EVENTS:
             self._record(source, entry)
-        elif self._follows(tape, entry) or self._shows_file(entry):
-            self.messages.add(place)
-            self.uncounted.add(place)
-        elif self._summarizes(tape, entry):
-            self.summaries.add(place)
-            self._keep_lines(str(entry.data.get("entry") or ""))
-        elif self._repeats(place, entry):
-            self.repeated.add(place)
+        else:
+            self._made(place, entry)
         if self._goes(source, entry):
             if is_persons_entry(entry) and not self.rights.may_erase_message(tape, entry):
                 self.not_permitted.add(place)
@@ -266,6 +260,17 @@ class Closure:
         for mark in unfold(entry):
             if mark.kind == "event" and mark.name in _TURNS:
                 self._turn(tape, mark)
+
+    def _made(self, place: EntryLocation, entry: TapeEntry) -> None:
+        """Match an entry that was made from what is erased, or repeats it."""
+        if self._follows(place[0], entry) or self._shows_file(entry):
+            self.messages.add(place)
+            self.uncounted.add(place)
+        elif self._summarizes(place[0], entry):
+            self.summaries.add(place)
+            self._keep_lines(str(entry.data.get("entry") or ""))
+        elif self._repeats(place, entry):
+            self.repeated.add(place)
 
     def _goes(self, source: SourceTape, entry: TapeEntry) -> bool:
         """Return whether an entry is erased as it was picked, is evidence, or holds the words."""
@@ -289,11 +294,15 @@ class Closure:
             or holds
             or (said and not self._file_blobs.isdisjoint(blobs_in(entry)))
         )
-        if entry.kind == "anchor" or not found or self.picked is None or self.takes_all:
-            return found and entry.kind != "anchor"
-        return not places.isdisjoint(self.picked.entries) or (
-            self.picked.unlisted and places.isdisjoint(self.picked.listed)
-        )
+        return found and entry.kind != "anchor" and self._is_picked(places)
+
+    def _is_picked(self, places: set[EntryLocation]) -> bool:
+        """Return whether what was found at these places goes."""
+        picked = self.picked
+        if picked is None or picked.everything:
+            return True
+        listed = not places.isdisjoint(picked.listed)
+        return not places.isdisjoint(picked.entries) or (picked.unlisted and not listed)
 
     def is_request(self, tape: str, entry: TapeEntry) -> bool:
         """Return whether an entry is a message that asks for the erasure, or an edit of it."""
@@ -312,18 +321,21 @@ class Closure:
             return
         self.messages.add(place)
         self.blobs |= blobs_in(entry)
-        if not said:
-            # What a schedule says is said again when it is due.
-            for text in entry_texts(entry) if entry.kind == "event" else ():
-                self._keep_lines(text)
-            if isinstance(turn := entry.meta.get("turn"), str):
-                self.turns.setdefault(tape, set()).add(turn)
+        if said:
+            self._take_said(tape, entry)
+        elif isinstance(turn := entry.meta.get("turn"), str):
+            self.turns.setdefault(tape, set()).add(turn)
+        if place in self.uncounted:
             return
-        if not asks and not is_erased(entry):
-            if len(self.listed) < _SHOWN:
-                self.listed[place] = entry
-            for text in message_texts(entry):
-                self._keep_lines(text)
+        if said and len(self.listed) < _SHOWN:
+            self.listed[place] = entry
+        # What a schedule says is said again when it is due.
+        texts = entry_texts(entry) if entry.kind == "event" else []
+        for text in message_texts(entry) if said else texts:
+            self._keep_lines(text)
+
+    def _take_said(self, tape: str, entry: TapeEntry) -> None:
+        """Have a message's edits go with it, and what answers it."""
         inbound = self._inbound.setdefault(tape, set())
         for key in ("inbound", "edits"):
             if isinstance(sent := entry.meta.get(key), str) and sent not in inbound:
@@ -420,14 +432,11 @@ class Closure:
 
     def _take_file(self, tape: str, entry: TapeEntry) -> None:
         """Erase a version of a file; its sections follow in the next pass."""
-        place, picked = (tape, entry.id), self.picked
+        place = (tape, entry.id)
         if not (self.rights.everything or entry.data.get("by") in self.rights.identities):
             self.not_permitted.add(place)
             return
-        if picked is not None and not self.takes_all and place not in picked.entries:
-            if not picked.unlisted or place in picked.listed:
-                return
-        if place in self.messages:
+        if place in self.messages or not self._is_picked({place}):
             return
         self.needs_another_pass = True
         self.messages.add(place)
@@ -464,36 +473,41 @@ class Closure:
     def settle(
         self, scopes: Mapping[str, Mapping[int, Fact]], sources: Iterable[SourceTape]
     ) -> None:
-        """Decide what is left after all entries were passed: records to erase, and facts that stay."""
+        """Decide what is left after all entries were passed: facts that stay, and records that go."""
         for scope, facts in scopes.items():
             for fact in facts.values():
-                stays = (scope, fact.id) not in self.facts
-                if fact.gloss and fact.status in ("active", "pending") and stays:
+                if (scope, fact.id) not in self.facts and fact.status in ("active", "pending"):
                     self.matcher.remove_passages(fact.gloss)
-                    for evidence in fact.evidence:
-                        self.matcher.remove_passages(evidence.quote, self._of_facts.passages)
+                    for one in fact.evidence:
+                        self.matcher.remove_passages(one.quote, self._of_facts.passages)
         seeking = RecordEraser(self.matcher)
         for scope, facts in scopes.items():
-            for fact in facts.values():
-                # A quotation is nothing without its quote.
-                if fact.quoted and fact.gloss and seeking.loses(fact):
-                    if self.rights.may_erase_fact(fact):
-                        self.facts.setdefault((scope, fact.id), fact)
+            # A quotation is nothing without its quote.
+            bare = [fact for fact in facts.values() if fact.quoted and seeking.loses(fact)]
+            for fact in filter(self.rights.may_erase_fact, bare):
+                self.facts.setdefault((scope, fact.id), fact)
         for source in sources:
-            eraser = RecordEraser(
-                self.matcher if source.own or not self.query.searches_words else self._passages(),
-                self._numbers(source),
-                self.erased,
-                bus=self.scrubs_records,
-            )
-            if source.name in self.folds:
-                held = self.folds[source.name].compartments
-                eraser = replace(eraser, beliefs=find_baseless_beliefs(held, eraser))
-                if self.scrubs_records and not source.origins:
-                    found = find_affected_records(source.name, held.state(), eraser)
-                    self.affected_records |= {record for record, _ in found}
+            eraser = self._record_eraser(source)
             self._records[source.name] = eraser
             self._entries[source.name] = EntryEraser(self.matcher, eraser.facts)
+
+    def _record_eraser(self, source: SourceTape) -> RecordEraser:
+        """Return the eraser of a tape's records, and note the present records that lose text."""
+        everybodys = source.own or not self.query.searches_words
+        eraser = RecordEraser(
+            self.matcher if everybodys else self._passages(),
+            self._numbers(source),
+            self.erased,
+            bus=self.scrubs_records,
+        )
+        if source.name not in self.folds:
+            return eraser
+        held = self.folds[source.name].compartments
+        eraser = replace(eraser, beliefs=find_baseless_beliefs(held, eraser))
+        if self.scrubs_records and not source.origins:
+            found = find_affected_records(source.name, held.state(), eraser)
+            self.affected_records |= {record for record, _ in found}
+        return eraser
 
     def _passages(self) -> TextMatcher:
         """Return a matcher of passages alone: a tape of others loses what repeats what is erased."""
@@ -532,6 +546,10 @@ class Closure:
             data = without_words(entry.data, None, entry.data.keys() - {"entry"})
             return ErasurePhase.REPEATED, replace(entry, payload={**entry.payload, "data": data})
         return ErasurePhase.REPEATED, self._entries[source.name].clear(entry)
+
+    def erased_records(self, tape: str) -> RecordEraser:
+        """Return the eraser of a tape's records, which knows their numbers and ids."""
+        return self._records[tape]
 
     def _is_tombstone(self, source: SourceTape, entry: TapeEntry) -> bool:
         turns = self.turns.get(source.name, ())

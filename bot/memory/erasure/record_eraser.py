@@ -10,7 +10,7 @@ Rule 3: each record is cleared by its own content alone, so an entry agrees with
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bot.core.i18n import ngettext
@@ -55,6 +55,7 @@ class RecordEraser:
         entries: Tapes and ids of erased entries.
         beliefs: Ids of the tape's erased beliefs.
         bus: Clear the memory bus's records, too.
+        quotes: Number of a fact that stays, tape and entry, of each quote that it loses; grows.
     """
 
     matcher: TextMatcher
@@ -62,6 +63,7 @@ class RecordEraser:
     entries: Collection[EntryLocation] = ()
     beliefs: Collection[str] = ()
     bus: bool = True
+    quotes: set[tuple[int, str, int]] = field(default_factory=set)
 
     def clear(self, entry: TapeEntry) -> TapeEntry:
         """Return an entry without erased words; the entry itself if nothing changes."""
@@ -103,16 +105,18 @@ class RecordEraser:
         if gone and record.get("status") in ("active", "pending"):
             fresh["status"] = "retired"
         if isinstance(evidence := record.get("evidence"), list):
-            fresh["evidence"] = [self._evidence(one, gone=gone) for one in evidence]
+            fresh["evidence"] = [self._evidence(one, fact.id, gone=gone) for one in evidence]
         return fresh
 
-    def _evidence(self, record: Any, *, gone: bool) -> Any:
+    def _evidence(self, record: Any, fact: int, *, gone: bool) -> Any:
         if not isinstance(record, dict):
             return record
         lost = gone or (record.get("tape"), record.get("context_entry")) in self.entries
-        fresh = {**record}
-        if gone or self._holds(record.get("quote")):
+        fresh, place = {**record}, (fact, str(record.get("tape")), record.get("entry", 0))
+        if not gone and (place in self.quotes or self._holds(record.get("quote"))):
+            self.quotes.add(place)
             fresh["quote"] = ""
+        fresh |= {"quote": ""} if gone else {}
         if "context" in record and (lost or self._holds(record["context"])):
             fresh["context"] = ""
         return fresh
@@ -161,18 +165,18 @@ class RecordEraser:
 
     def _working_set(self, record: dict[str, Any]) -> dict[str, Any]:
         fresh = {**record}
-        for field in WORKING_FIELDS:
-            held = record.get(field)
+        for name in WORKING_FIELDS:
+            held = record.get(name)
             if isinstance(held, list):
-                fresh[field] = self._items(held)
+                fresh[name] = self._items(held)
             elif isinstance(held, dict):
                 # Constraints by kind, or drafts by name.
-                fresh[field] = {
-                    name: self._items(one)
+                fresh[name] = {
+                    key: self._items(one)
                     if isinstance(one, list)
                     else ("" if self._holds(one) else one)
-                    for name, one in held.items()
-                    if not self._holds(name)
+                    for key, one in held.items()
+                    if not self._holds(key)
                 }
         return fresh
 
@@ -286,8 +290,8 @@ def find_affected_records(
 ) -> Iterator[tuple[AffectedRecordKey, dict[str, Any]]]:
     """Yield each record of a tape's change or state that loses text, with its present content."""
     fresh = eraser.records(data)
-    for field, kind, name, words in _KINDS:
-        for old, new in zip(data.get(field) or (), fresh.get(field, ()), strict=False):
+    for place, kind, name, words in _KINDS:
+        for old, new in zip(data.get(place) or (), fresh.get(place, ()), strict=False):
             if isinstance(old, dict) and any(old.get(one) != new.get(one) for one in words or old):
                 yield (tape, kind, str(old.get(name))), old
 

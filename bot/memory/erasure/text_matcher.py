@@ -83,17 +83,17 @@ class TextMatcher:
         if not asked and not self.passages:
             return False
         whole = pad_words(plain)
-        if asked and all(_has(word, plain, whole) for word in self.words):
-            if all(phrase in whole for phrase in self.phrases):
-                return True
-        return any(True for _ in self._passages_in(whole))
+        asked = asked and all(_has(word, plain, whole) for word in self.words)
+        if asked and all(phrase in whole for phrase in self.phrases):
+            return True
+        return bool(self._passages_in(whole))
 
     def _partly_in(self, plain: str) -> bool:
         whole = pad_words(plain)
         return (
             any(_has(word, plain, whole) for word in self.words)
             or any(phrase in whole for phrase in self.phrases)
-            or any(True for _ in self._passages_in(whole))
+            or bool(self._passages_in(whole))
         )
 
     def _passages_in(self, whole: str) -> list[str]:

@@ -154,6 +154,8 @@ async def erase_person(app: App, found: PersonsData) -> None:
         await _erase_names(app, IDENTITIES_TAPE, found.people)
     for tape in found.conversations:
         at, files = await store.version(tape), services.derived_files
+        if services.note_erased is not None:
+            services.note_erased(tape, reset=True)
         await reset_session(
             store, tape, services.scopes, expect=at, archive=False, vectors=app.vectors, files=files
         )
@@ -164,6 +166,8 @@ async def _reset(app: App, tapes: Collection[str]) -> None:
     scopes, files = app.services.scopes, app.services.derived_files
     async with scopes.session_locks.erasure_lock, suspend_files(files, tapes):
         for tape in tapes:
+            if app.services.note_erased is not None:
+                app.services.note_erased(tape, reset=True)
             await app.store.reset(tape)
         for scope in scopes.open_scopes():
             if scope.name in tapes:
@@ -217,7 +221,8 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     query = ErasureQuery(facts=facts, entries=said)
     collector = CandidateCollector(memory, ErasureRights(True, found.people), owner=private)
     doors = (services.scopes, services.bus.lock_session, services.erase_residual_files)
-    eraser = Eraser(collector, *doors, app.vectors, services.derived_files)
+    files, note = services.derived_files, services.note_erased
+    eraser = Eraser(collector, *doors, app.vectors, files, note)
     [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
     # Without its links it is no request: it only goes last.
     result = await eraser.erase(query, replace(request, meta={}), (frozenset(known), 1 << 40))

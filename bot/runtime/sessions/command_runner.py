@@ -204,6 +204,7 @@ class SessionContext:
             services.erase_residual_files,
             services.agent.vectors,
             services.derived_files,
+            services.note_erased,
         )
 
     @property

@@ -48,6 +48,9 @@ _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
 
 
+NoteErased = Callable[..., None]
+"""Notes what is erased of a tape: ``ErasedList.note``."""
+
 LockSession = Callable[[str], AbstractAsyncContextManager[None]]
 """Keeps a session from having a holder in another process: ``Bus.lock_session``."""
 
@@ -63,6 +66,7 @@ class Eraser:
         erase_residual_files: Erases words outside tapes.
         vectors: Index of message vectors; None without one.
         files: Files derived from tapes; None without any.
+        note: Writes ids to the list that restored backups obey; None without one.
     """
 
     collector: CandidateCollector
@@ -71,6 +75,8 @@ class Eraser:
     erase_residual_files: EraseResidualFiles
     vectors: VectorIndex | None = None
     files: DerivedFiles | None = None
+    note: NoteErased | None = None
+    _closure: Closure | None = None
     _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
     _size: int = 0
     _changed: int = 0
@@ -161,9 +167,12 @@ class Eraser:
         self, preview: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult:
         plan, sources = preview.closure, preview.sources
+        self._closure = plan
         memory = self.collector.memory
         unused = await self._unused_blobs(plan.blobs, plan, sources)
         # Before the entries that refer to them: after a kill nothing else would.
+        if unused and self.note is not None:
+            self.note(memory.tape.name, blobs=unused)
         places = await self.erase_residual_files((), unused) if unused else 0
         later, seen = await self._erase_repeated(plan, sources, {})
         places += self._changed
@@ -259,10 +268,27 @@ class Eraser:
         waiting, self._waiting, self._size = self._waiting, {}, 0
         for tape, tombstones in waiting.items():
             ids = [entry.id for entry in tombstones]
+            self._note_erased(tape, ids)
             # Before the tape as well: after a kill nothing would show that vectors remain.
             await self._drop_vectors(tape, ids)
             self._changed += await self._store.erase(tape, tombstones)
             await self._drop_vectors(tape, ids)
+
+    def _note_erased(self, tape: str, ids: list[int]) -> None:
+        """Write to the list that restored backups obey what is erased next."""
+        if self.note is None or self._closure is None:
+            return
+        records = self._closure.erased_records(tape)
+        try:
+            self.note(
+                tape,
+                ids=ids,
+                facts=records.facts,
+                beliefs=records.beliefs,
+                quotes=records.quotes,
+            )
+        except OSError as error:
+            raise TapeWriteError(Reason("nothing_erased", error=str(error))) from error
 
     async def _drop_vectors(self, tape: str, ids: Collection[int]) -> None:
         if self.vectors is None:
