@@ -14,6 +14,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
