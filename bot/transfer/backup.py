@@ -198,7 +198,9 @@ def restore_backup(
             # Whoever made the backup may have this key.
             (fresh / SIGNING_KEY).unlink(missing_ok=True)
         copy_list(backup.parent / ERASED_LIST, fresh / ERASED_LIST)
-        erased = anyio.run(erase_again, fresh, workspace, manifest.signer)
+        erased = 0
+        if (fresh / ERASED_LIST).exists():
+            erased = anyio.run(erase_again, fresh, workspace, manifest.signer)
         report = verify_folder(fresh / "tapes", workspace)
         _sync(fresh)
         if home.exists():
