@@ -105,7 +105,10 @@ def restore(
             )
         )
     print(
-        _("What is not on the list of what was erased, `erased.jsonl` beside the backup, is back.")
+        _(
+            "What was erased since is erased again, as far as `erased.jsonl` beside the backup names "
+            "it. Now start tapebot."
+        )
     )
     return _tell_damage(done)
 
