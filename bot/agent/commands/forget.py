@@ -25,6 +25,7 @@ from bot.memory.erasure.erasure_messages import (
 from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.erasure.erasure_requests import (
     PendingErasure,
+    confirmed_query,
     find_erasure_result,
     find_pending_erasure,
     request_event,
@@ -105,10 +106,12 @@ async def _nothing(
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
     """Show what a selection of an earlier request's pieces would erase, and what stays."""
-    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(pending_erasure, context)
-    _shown, query = pending_erasure.narrowed(picked)
-    preview = await context.preview_erasure(query, pending_erasure.request)
+    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(shown, context)
+    if not picked:
+        shown.narrowed(picked)
+    _only, query = confirmed_query(entry, shown, picked)
+    preview = await context.preview_erasure(query, entry)
     if preview.is_empty:
         return CommandReply(_(NOTHING_FOUND_TEXT))
     return _question(preview, request, context, picked=picked)
@@ -116,16 +119,16 @@ async def _some(request: int, picked: list[int], context: CommandContext) -> Com
 
 async def _refused(request: int, context: CommandContext) -> CommandReply:
     try:
-        pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
+        _entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
     except MemoryRefused:
         pass  # it waits no more
     else:
-        _check_asker(pending_erasure, context)
+        _check_asker(shown, context)
     return CommandReply(_(_KEPT))
 
 
-def _check_asker(pending_erasure: PendingErasure, context: CommandContext) -> None:
-    if context.author.role != "owner" and context.author.id not in pending_erasure.askers:
+def _check_asker(shown: PendingErasure, context: CommandContext) -> None:
+    if context.author.role != "owner" and context.author.id not in shown.askers:
         raise MemoryRefused(_("only the person who asked, or an owner, may confirm it"))
 
 
@@ -134,20 +137,15 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     entries = await context.tape.read_entries(request, request) if request else []
     if done is not None and entries and is_erased(entries[0]):
         return CommandReply(done.description())
-    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(pending_erasure, context)
-    query, shown = pending_erasure.query, pending_erasure
-    if picked:
-        shown, query = pending_erasure.narrowed(picked)
-    erased = await context.erase(query, pending_erasure.request, (shown.facts, shown.messages))
+    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(shown, context)
+    only, query = confirmed_query(entry, shown, picked)
+    erased = await context.erase(query, entry, (only.facts, only.messages))
     if isinstance(erased, ErasurePreview):
         # Everything is shown again, since pieces picked before may have other numbers now.
-        everything = (
-            await context.preview_erasure(pending_erasure.query, pending_erasure.request)
-            if picked
-            else erased
-        )
-        note = request_event(everything, request, pending_erasure.askers)
+        _all, query = confirmed_query(entry, shown, ())
+        everything = await context.preview_erasure(query, entry) if picked else erased
+        note = request_event(everything, request, shown.askers)
         return _question(everything, request, context, note, before=_(_MORE))
     return CommandReply(erased.description())
 

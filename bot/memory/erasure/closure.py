@@ -77,13 +77,7 @@ class ErasurePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceTape:
-    """A tape that an erasure goes through.
-
-    Attributes:
-        name: Name of the tape.
-        origins: The tapes that this one is a fork of, each with the id of the last copied entry.
-        own: The person's memory cites the tape; on other tapes only repetitions are erased.
-    """
+    """A tape that an erasure goes through."""
 
     name: str
     origins: tuple[tuple[str, int], ...] = ()
@@ -99,12 +93,7 @@ class SourceTape:
 
 @dataclass(frozen=True, slots=True)
 class ErasureRights:
-    """What a person may erase from a tape.
-
-    Attributes:
-        everything: The person asks in their own chat or owns the bot.
-        identities: The person's identities, such as ``telegram:42``; empty if several people ask.
-    """
+    """What a person may erase from a tape."""
 
     everything: bool
     identities: frozenset[str] = frozenset()
@@ -121,30 +110,7 @@ class ErasureRights:
 
 @dataclass(slots=True)
 class Closure:
-    """Collect what a request erases, entry by entry and tape by tape, and replace entries.
-
-    Attributes:
-        query: What to erase.
-        rights: What the person who asks may erase.
-        home: Tape of the scope whose fact numbers the query uses.
-        request_message_ids: Platform ids of the messages that made the request, on its tape.
-        request: The entry that made the request: a command or a tool call.
-        facts: Facts to erase, by scope tape and number.
-        messages: Entries to erase: people's messages and commands, and files.
-        turns: Turns that answered these, by tape.
-        uncounted: Of these, what made the request, was erased before, or answers on old tapes.
-        listed: The first erased messages, for display.
-        matcher: What holds the words or repeats erased texts.
-        lines: Lines of the erased texts as written, without short ones.
-        blobs: Files attached to the erased messages, and pages that tools kept.
-        affected_records: Records of the memory bus that hold the words.
-        summaries: Summaries that erased messages are a part of.
-        repeated: Other entries that hold the words.
-        not_permitted: Matching facts and messages that the person may not erase.
-        needs_another_pass: A match may affect entries that were passed before.
-        erased: All entries that are or will be tombstones.
-        folds: Present facts and compartments, by tape.
-    """
+    """Collect what a request erases, entry by entry and tape by tape, and replace entries."""
 
     query: ErasureQuery
     rights: ErasureRights

@@ -71,12 +71,7 @@ _OWN_ANCHORS = ("session/", "auto_handoff/", "memory/")
 
 @dataclass(frozen=True, slots=True)
 class EntryEraser:
-    """Replace the entries of one tape that hold erased words.
-
-    Attributes:
-        matcher: Finds texts with erased words.
-        facts: Numbers of erased facts, whose lines go from the memory zone.
-    """
+    """Replace the entries of one tape that hold erased words."""
 
     matcher: TextMatcher
     facts: Collection[int] = ()

@@ -44,18 +44,7 @@ _SEARCHED = 20
 
 @dataclass(frozen=True, slots=True)
 class ErasurePreview:
-    """The result of a search: what an erasure would remove, and the closure that removes it.
-
-    Attributes:
-        closure: The replacement of each entry.
-        sources: The tapes that the erasure goes through.
-        facts: Facts of the home scope that would be erased, by number.
-        facts_of_same_message: Facts that stay, and cite a message that is erased.
-        listed_messages: The first messages that would be erased, by tape and id.
-        near: Messages that a search finds where nothing holds all the words; they stay.
-        affected_records: Numbers of shared values, beliefs and problems' notes that lose text.
-        facts_without_evidence: Facts that stay although all their quotes are erased.
-    """
+    """The result of a search: what an erasure would remove, and the closure that removes it."""
 
     closure: Closure
     sources: tuple[SourceTape, ...]
@@ -90,13 +79,7 @@ class ErasurePreview:
 
 @dataclass(slots=True)
 class CandidateCollector:
-    """Search the tapes for what a person wants erased.
-
-    Attributes:
-        memory: Memory of the session in which the person asks.
-        rights: What the person may erase.
-        owner: The person owns the bot, so the workspace's facts and records are searched, too.
-    """
+    """Search the tapes for what a person wants erased."""
 
     memory: LongTermMemory
     rights: ErasureRights
@@ -112,11 +95,6 @@ class CandidateCollector:
         self, query: ErasureQuery, entry: TapeEntry | None = None, asking: Iterable[str] = ()
     ) -> ErasurePreview:
         """Find what would be erased, without changing anything.
-
-        Args:
-            query: The query.
-            entry: The entry of the session's tape that made the request: a command or a tool call.
-            asking: Platform ids of the messages that led to the request.
 
         Raises:
             TapeError: A tape cannot be read.
@@ -313,15 +291,7 @@ async def visit_entries(
     first: int = 1,
     through: int | None = None,
 ) -> int:
-    """Call a function in a thread with each entry of a tape, oldest first; return the last id.
-
-    Args:
-        store: The store that holds the tape.
-        tape: Name of the tape; a missing tape counts as empty.
-        look: Called with each entry.
-        first: The first id.
-        through: The last id; by default the newest.
-    """
+    """Call a function in a thread with each entry of a tape, oldest first; return the last id."""
     done = first - 1
     with suppress(TapeNotFound):
         async with aclosing(read_batches(store, tape, first, through)) as parts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_query import EntryLocation, PickedContent
@@ -21,15 +21,7 @@ _MAX_SAME = 10
 
 @dataclass(frozen=True, slots=True)
 class ErasureItem:
-    """One item that a person may erase or keep.
-
-    Attributes:
-        kind: ``fact``, ``facts`` (the rest), ``message``, ``messages`` (the rest), ``held`` (records
-            of the memory bus); and of what is kept ``same`` (a fact from the same message) or
-            ``near`` (a message that a search found).
-        facts: Numbers of the facts, for ``fact``, ``facts`` and ``same``.
-        location: Tape and id, for ``message`` and ``near``.
-    """
+    """One item that a person may erase or keep."""
 
     kind: ErasureItemKind
     facts: tuple[int, ...] = ()
@@ -39,22 +31,6 @@ class ErasureItem:
     def is_kept(self) -> bool:
         """Whether the item stays unless the person picks it."""
         return self.kind in ("same", "near")
-
-    def as_json(self) -> list[Any]:
-        """Return the item as JSON."""
-        return [self.kind, list(self.facts), list(self.location)]
-
-    @classmethod
-    def from_json(cls, record: object) -> ErasureItem | None:
-        """Parse ``as_json`` output; return None for anything else."""
-        match record:
-            case [told, [*facts], [str(tape), int(entry)]]:
-                kind: ErasureItemKind | None = next(
-                    (one for one in get_args(ErasureItemKind) if one == told), None
-                )
-                numbers = tuple(fact for fact in facts if type(fact) is int)
-                return cls(kind, numbers, (tape, entry)) if kind is not None else None
-        return None
 
 
 def list_items(preview: ErasurePreview) -> list[ErasureItem]:
@@ -86,13 +62,7 @@ def picked_content(items: Sequence[ErasureItem], picked: Collection[int]) -> Pic
 
 
 def count_messages(items: Sequence[ErasureItem], messages: int, picked: Collection[int]) -> int:
-    """Return the number of messages in the picked items.
-
-    Args:
-        items: All items.
-        messages: Number of messages in all items.
-        picked: Numbers of the picked items, from 1.
-    """
+    """Return the number of messages in the picked items."""
     listed = sum(item.kind == "message" for item in items)
     going = [item.kind for number, item in enumerate(items, 1) if number in picked]
     single = going.count("message") + going.count("near")

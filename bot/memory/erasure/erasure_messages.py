@@ -29,17 +29,7 @@ _BUTTONS = 4
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """What an erasure removed.
-
-    Attributes:
-        facts: Numbers of the erased facts.
-        messages: Number of erased messages.
-        entry_count: Number of other entries that repeated them.
-        refused: Number of matching facts and messages that stay, since the person may not erase
-            them.
-        affected_records: Numbers of shared values, beliefs and problems' notes that lost text.
-        files: How many of ``messages`` are files of folders.
-    """
+    """What an erasure removed."""
 
     facts: tuple[int, ...]
     messages: int
@@ -64,13 +54,7 @@ class ErasureResult:
 def confirmation_text(
     preview: ErasurePreview, timezone: tzinfo | None, *, picked: bool = False
 ) -> str:
-    """Return the Markdown that asks for confirmation: numbered items and all other effects.
-
-    Args:
-        preview: What would be erased.
-        timezone: The person's time zone.
-        picked: The person picked items of an earlier question: list only what goes.
-    """
+    """Return the Markdown that asks for confirmation: numbered items and all other effects."""
     items = list(enumerate(list_items(preview), 1))
     going = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if not item.is_kept]
     kept = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if item.is_kept]

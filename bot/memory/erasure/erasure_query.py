@@ -23,16 +23,7 @@ EntryLocation = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PickedContent:
-    """What a person picked of what was found; all else stays.
-
-    Attributes:
-        facts: Numbers of facts.
-        entries: Tapes and ids of messages and files.
-        unlisted: Pick all messages that match and are not in ``listed``, too.
-        listed: Tapes and ids of the messages that were shown.
-        records: Pick the records of the memory bus, too.
-        everything: All that was found goes, so what holds the words goes from everywhere.
-    """
+    """What a person picked of what was found; all else stays."""
 
     facts: frozenset[int] = frozenset()
     entries: frozenset[EntryLocation] = frozenset()
@@ -44,16 +35,7 @@ class PickedContent:
 
 @dataclass(frozen=True, slots=True)
 class ErasureQuery:
-    """What to erase: facts by number, entries, or everything that holds all of some words.
-
-    Attributes:
-        facts: Numbers of facts, erased with their evidence and the facts that they replaced.
-        words: Normalized words.
-        phrases: Words that stand together, as of ``pad_words``.
-        confirmed_facts: Numbers of facts that the confirmation listed, erased with their evidence.
-        entries: Tapes and ids of entries to erase.
-        picked: What a person picked; None for all that is found.
-    """
+    """What to erase: facts by number, entries, or everything that holds all of some words."""
 
     facts: frozenset[int] = frozenset()
     words: tuple[str, ...] = ()
@@ -85,13 +67,7 @@ class ErasureQuery:
 
 
 def parse_query(text: str, *, numbers: bool = True) -> ErasureQuery | None:
-    """Parse a request; return None if it holds no word to search for.
-
-    Args:
-        text: The request: words, of which a text must have all, and phrases in quotation marks.
-        numbers: Read a text of numbers only as fact numbers; if False, as words, such as a phone
-            number.
-    """
+    """Parse a request; return None if it holds no word to search for."""
     asked = text.strip()
     if numbers and _NUMBERS.fullmatch(asked):
         return ErasureQuery(frozenset(int(one) for one in re.findall(r"\d+", asked)))

@@ -47,16 +47,7 @@ _KINDS: tuple[tuple[str, Literal["value", "belief", "notes"], str, tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class RecordEraser:
-    """Clear the entries of one tape's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``.
-
-    Attributes:
-        matcher: Finds texts with erased words.
-        facts: Numbers of the tape's erased facts.
-        entries: Tapes and ids of erased entries.
-        beliefs: Ids of the tape's erased beliefs.
-        bus: Clear the memory bus's records, too.
-        quotes: Number of a fact that stays, tape and entry, of each quote that it loses; grows.
-    """
+    """Clear the entries of one tape's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``."""
 
     matcher: TextMatcher
     facts: Collection[int] = ()
@@ -245,14 +236,7 @@ class RecordEraser:
 def without_words(
     value: Any, matcher: TextMatcher | None, fixed: Collection[str], *, keys: bool = False
 ) -> Any:
-    """Return a JSON value with a mark in place of each text with erased words.
-
-    Args:
-        value: The value.
-        matcher: Finds these texts; None for every text.
-        fixed: Keys whose values stay.
-        keys: Replace keys as well.
-    """
+    """Return a JSON value with a mark in place of each text with erased words."""
     if isinstance(value, str):
         return ERASED_TEXT if value and (matcher is None or matcher.touches(value)) else value
     if isinstance(value, list):

@@ -34,14 +34,7 @@ _SHORTEST_PASSAGE = 10
 
 @dataclass(slots=True)
 class TextMatcher:
-    """What is erased, as words to look for.
-
-    Attributes:
-        words: Words, as of ``words_and_phrases``. A text holds what is asked for if it has all the
-            words and all the phrases.
-        phrases: Words that stand together, as of ``pad_words``.
-        passages: Erased texts, as of ``pad_words``. A text that has one of them repeats it.
-    """
+    """What is erased, as words to look for."""
 
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
