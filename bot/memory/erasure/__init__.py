@@ -2,10 +2,12 @@
 
 __all__ = [
     "closure",
+    "entry_eraser",
     "erasure_candidates",
     "erasure_messages",
     "erasure_query",
     "erasure_requests",
     "persons_entries",
+    "record_eraser",
     "text_matcher",
 ]

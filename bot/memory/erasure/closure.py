@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from bot.memory.erasure.entry_eraser import EntryEraser, entry_texts
-from bot.memory.erasure.erasure_query import EntryLocation, ErasureQuery, PickedContent
+from bot.memory.erasure.erasure_query import EntryLocation, ErasureQuery
 from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
 from bot.memory.erasure.record_eraser import (
     AffectedRecordKey,
@@ -148,23 +148,18 @@ class Closure:
     def __post_init__(self) -> None:
         """Take the words that the query asks for."""
         self._asked = self.query.text_matcher()
-        if self.rights.everything and not self.query.keeps_something:
+        if self.rights.everything and self.takes_all:
             self.matcher = self.query.text_matcher()
-
-    @property
-    def picked(self) -> PickedContent | None:
-        """What the person picked; None for all that is found."""
-        return self.query.picked
 
     @property
     def takes_all(self) -> bool:
         """Whether all that is found goes, not only what a person picked of it."""
-        return self.picked is None or self.picked.everything
+        return self.query.picked.everything
 
     @property
     def scrubs_records(self) -> bool:
         """Whether the memory bus's records lose the words, too."""
-        return self.picked is None or self.picked.records or self.picked.everything
+        return self.takes_all or self.query.picked.records
 
     # Facts.
 
@@ -264,11 +259,10 @@ class Closure:
 
     def _is_picked(self, places: set[EntryLocation]) -> bool:
         """Return whether what was found at these places goes."""
-        picked = self.picked
-        if picked is None or picked.everything:
+        picked = self.query.picked
+        if self.takes_all or not places.isdisjoint(picked.entries):
             return True
-        listed = not places.isdisjoint(picked.listed)
-        return not places.isdisjoint(picked.entries) or (picked.unlisted and not listed)
+        return picked.unlisted and places.isdisjoint(picked.listed)
 
     def is_request(self, tape: str, entry: TapeEntry) -> bool:
         """Return whether an entry is a message that asks for the erasure, or an edit of it."""

@@ -16,7 +16,7 @@ import anyio.to_thread
 from bot.bus import MCP_CHANNEL
 from bot.core.errors import TapeNotFound
 from bot.memory.erasure.closure import Closure, ErasureRights, SourceTape
-from bot.memory.erasure.erasure_query import EntryLocation, ErasureQuery
+from bot.memory.erasure.erasure_query import ALL_FOUND, EntryLocation, ErasureQuery
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.erasure.record_eraser import RecordEraser, count_records, find_affected_records
 from bot.memory.records.conversation_entries import TURN_END
@@ -123,7 +123,7 @@ class CandidateCollector:
         preview = self._preview(closure, sources, scopes[home.name])
         words = [*query.words, *(phrase.strip() for phrase in query.phrases)]
         said = preview.facts or preview.message_count
-        if not said and query.picked is None and len(words) > 1:
+        if not said and query.picked is ALL_FOUND and len(words) > 1:
             return replace(preview, near=await self._near(preview, " ".join(words)))
         return preview
 

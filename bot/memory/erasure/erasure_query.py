@@ -33,6 +33,9 @@ class PickedContent:
     everything: bool = False
 
 
+ALL_FOUND = PickedContent(everything=True)
+
+
 @dataclass(frozen=True, slots=True)
 class ErasureQuery:
     """What to erase: facts by number, entries, or everything that holds all of some words."""
@@ -42,17 +45,12 @@ class ErasureQuery:
     phrases: tuple[str, ...] = ()
     confirmed_facts: frozenset[int] = frozenset()
     entries: frozenset[EntryLocation] = frozenset()
-    picked: PickedContent | None = None
+    picked: PickedContent = ALL_FOUND
 
     @property
     def searches_words(self) -> bool:
         """Whether the query has words or phrases."""
         return bool(self.words or self.phrases)
-
-    @property
-    def keeps_something(self) -> bool:
-        """Whether something stays that was found."""
-        return self.picked is not None and not self.picked.everything
 
     def text_matcher(self) -> TextMatcher:
         """Return a matcher of texts that hold all the words and phrases."""
