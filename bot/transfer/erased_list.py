@@ -24,6 +24,7 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
 from bot.core.files import list_files_below, replace_file
 from bot.memory.erasure.entry_eraser import EntryEraser
+from bot.memory.erasure.erasure_query import EntryLocation
 from bot.memory.erasure.persons_entries import is_persons_entry
 from bot.memory.erasure.record_eraser import RecordEraser
 from bot.memory.erasure.text_matcher import TextMatcher
@@ -140,9 +141,12 @@ async def erase_again(home: Path, workspace: str, signer: str) -> int:
     changed = 0
     try:
         names = {tape_digest(name): name for name in await store.list_tapes()}
+        places = {
+            (names.get(line["tape"], ""), entry) for line in lines for entry in line.get("ids", ())
+        }
         for digest, name in names.items():
             theirs = [line for line in lines if line.get("tape") == digest]
-            changed += await _erase_tape(store, name, theirs, names) if theirs else 0
+            changed += await _erase_tape(store, name, theirs, names, places) if theirs else 0
         blobs = FolderBlobs(home / "blobs")
         for blob in {blob for line in lines for blob in line.get("blobs", ())}:
             changed += bool(await blobs.remove(blob))
@@ -159,7 +163,11 @@ async def erase_again(home: Path, workspace: str, signer: str) -> int:
 
 
 async def _erase_tape(
-    store: FileTapeStore, tape: str, lines: list[dict[str, Any]], names: dict[str, str]
+    store: FileTapeStore,
+    tape: str,
+    lines: list[dict[str, Any]],
+    names: dict[str, str],
+    places: set[EntryLocation],
 ) -> int:
     changed = 0
     for line in lines:
@@ -171,7 +179,6 @@ async def _erase_tape(
                 changed += len(entries)
             continue
         quotes = {(fact, names.get(where, ""), entry) for fact, where, entry in line["quotes"]}
-        places = {(tape, number) for number in line["ids"]}
         beliefs = frozenset(line.get("beliefs", ()))
         version, fresh = await store.version(tape), list[TapeEntry]()
         for number in sorted(one for one in line["ids"] if one <= version):
