@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -22,7 +23,7 @@ from typing import Any
 from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
-from bot.core.files import list_files_below, replace_file
+from bot.core.files import PRIVATE_FILE, list_files_below, replace_file, write_all
 from bot.memory.erasure.entry_eraser import EntryEraser
 from bot.memory.erasure.erasure_query import EntryLocation
 from bot.memory.erasure.persons_entries import is_persons_entry
@@ -88,10 +89,10 @@ class ErasedList:
         key = signing_key(self._home)
         text = json.dumps(told, ensure_ascii=True)
         line = json.dumps({"line": text, "signature": b64encode(key.sign(text.encode())).decode()})
-        append_lines(self._home / ERASED_LIST, [line])
+        _append(self._home / ERASED_LIST, line)
         if self._backups is not None and self._backups.is_dir():
             try:
-                append_lines(self._backups / ERASED_LIST, [line])
+                _append(self._backups / ERASED_LIST, line)
             except OSError as error:
                 # The next backup brings it along.
                 logger.warning("cannot write beside the backups what was erased: %s", error)
@@ -102,23 +103,29 @@ def tape_digest(tape: str) -> str:
     return sha256(tape.encode()).hexdigest()[:32]
 
 
-def append_lines(path: Path, lines: Iterable[str]) -> None:
-    """Append the lines that a list does not have yet, durably."""
-    known = path.read_text("utf-8").splitlines() if path.exists() else []
-    fresh = [line for line in lines if line not in known]
-    if fresh:
-        replace_file(path, "".join(f"{line}\n" for line in (*known, *fresh)).encode())
+def _append(path: Path, line: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        # In front as well: a kill may have left half a line.
+        write_all(descriptor, f"\n{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def copy_list(source: Path, target: Path) -> None:
     """Add the lines of one list to another, if there are any."""
     if source.exists():
-        append_lines(target, source.read_text("utf-8").splitlines())
+        files = [path for path in (target, source) if path.exists()]
+        lines = dict.fromkeys(
+            line for path in files for line in path.read_text("utf-8").split("\n")
+        )
+        replace_file(target, "\n".join(lines).encode())
 
 
 def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a list that a home signed; what others wrote counts for nothing."""
-    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+    for line in path.read_text("utf-8").split("\n") if path.exists() else ():
         try:
             told = json.loads(line)
             text, signature = str(told["line"]), b64decode(told["signature"])
