@@ -80,8 +80,8 @@ class SourceTape:
     """A tape that an erasure goes through."""
 
     name: str
-    origins: tuple[tuple[str, int], ...] = ()
-    own: bool = True
+    origins: tuple[tuple[str, int], ...] = ()  # what it is a fork of, with the last copied id
+    own: bool = True  # the person's memory cites it; others lose repetitions alone
 
     def places(self, entry: int) -> set[EntryLocation]:
         """Return the tapes that have the entry with this id: this one, and those it was copied from."""
@@ -96,7 +96,7 @@ class ErasureRights:
     """What a person may erase from a tape."""
 
     everything: bool
-    identities: frozenset[str] = frozenset()
+    identities: frozenset[str] = frozenset()  # empty if several people ask
 
     def may_erase_fact(self, fact: Fact) -> bool:
         """Return whether the person may erase a fact: all its evidence is their own messages."""
@@ -114,34 +114,34 @@ class Closure:
 
     query: ErasureQuery
     rights: ErasureRights
-    home: str
+    home: str  # tape of the scope whose fact numbers the query uses
     request_message_ids: set[str] = field(default_factory=set)
     request: EntryLocation = ("", 0)
     request_turn: str = ""
     facts: dict[EntryLocation, Fact] = field(default_factory=dict)
     messages: set[EntryLocation] = field(default_factory=set)
     turns: dict[str, set[str]] = field(default_factory=dict)
-    uncounted: set[EntryLocation] = field(default_factory=set)
+    uncounted: set[EntryLocation] = field(default_factory=set)  # asks, or was erased before
     listed: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
     matcher: TextMatcher = field(default_factory=TextMatcher)
-    lines: set[str] = field(default_factory=set)
-    blobs: set[str] = field(default_factory=set)
+    lines: set[str] = field(default_factory=set)  # as written, to look for outside of tapes
+    blobs: set[str] = field(default_factory=set)  # may be in use elsewhere
     affected_records: set[AffectedRecordKey] = field(default_factory=set)
     summaries: set[EntryLocation] = field(default_factory=set)
     repeated: set[EntryLocation] = field(default_factory=set)
     not_permitted: set[EntryLocation] = field(default_factory=set)
     needs_another_pass: bool = False
-    erased: set[EntryLocation] = field(default_factory=set)
-    folds: dict[str, FactFold] = field(default_factory=dict)
+    erased: set[EntryLocation] = field(default_factory=set)  # all that is or will be a tombstone
+    folds: dict[str, FactFold] = field(default_factory=dict)  # as they are now
     _evidence: set[EntryLocation] = field(default_factory=set)
     _inbound: dict[str, set[str]] = field(default_factory=dict)
     _files: set[EntryLocation] = field(default_factory=set)
     _file_names: set[str] = field(default_factory=set)
     _file_blobs: set[str] = field(default_factory=set)
     _repeating: set[EntryLocation] = field(default_factory=set)
-    _asked: TextMatcher = field(default_factory=TextMatcher)
-    _of_facts: TextMatcher = field(default_factory=TextMatcher)
-    _after: str = ""
+    _asked: TextMatcher = field(default_factory=TextMatcher)  # the words of the request alone
+    _of_facts: TextMatcher = field(default_factory=TextMatcher)  # passages of erased facts alone
+    _after: str = ""  # tape without turns whose last message is erased
     _records: dict[str, RecordEraser] = field(default_factory=dict)
     _entries: dict[str, EntryEraser] = field(default_factory=dict)
 
