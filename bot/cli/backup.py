@@ -96,7 +96,20 @@ def restore(
             taken=done.taken,
         )
     )
-    print(_("What was erased after that moment is back: erase it again. Then start tapebot."))
+    if done.erased:
+        print(
+            ngettext(
+                "erased\t{n} entry or file that was erased since",
+                "erased\t{n} entries and files that were erased since",
+                done.erased,
+            )
+        )
+    print(
+        _(
+            "What was erased since is erased again, as far as `erased.jsonl` beside the backup names "
+            "it. Now start tapebot."
+        )
+    )
     return _tell_damage(done)
 
 

@@ -62,6 +62,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
+from bot.transfer.erased_list import ErasedList
 from bot.transfer.memory_archive import MemoryArchives
 
 POLL = 0.002
@@ -255,7 +256,10 @@ async def session_host(
         ],
     )
     services = replace(
-        services, erase_residual_files=traces(bus), still_has_access=still_has_access
+        services,
+        erase_residual_files=traces(bus),
+        note_erased=ErasedList(folder, None, services.agent.clock).note,
+        still_has_access=still_has_access,
     )
     if files_mb:
         services = _with_files(folder, services, bus, files_mb, tools)

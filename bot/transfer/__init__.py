@@ -5,6 +5,7 @@ __all__ = [
     "backup",
     "backup_encryption",
     "database_storage",
+    "erased_list",
     "export",
     "file_storage",
     "home_snapshot",

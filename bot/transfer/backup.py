@@ -8,7 +8,8 @@ Rule 1: a backup holds the home as of one moment (``home_snapshot``); tapebot ma
 Rule 2: it has its name only once it was decrypted, unpacked and checked.
 Rule 3: only whole backups count when old ones are removed.
 Rule 4: a restore writes to a new folder, checks the tapes, and renames it.
-Rule 5: both archives name their backup, and the home that made them has signed this. What others
+Rule 5: a restore erases again what the list beside the backups names (``erased_list``).
+Rule 6: both archives name their backup, and the home that made them has signed this. What others
     made is restored only after the owner saw its settings.
 """
 
@@ -25,6 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import anyio
 from filelock import FileLock, Timeout
 from pyrage import x25519
 
@@ -48,6 +50,7 @@ from bot.transfer.backup_encryption import (
     unlock,
 )
 from bot.transfer.backup_signature import SIGNING_KEY, signing_key
+from bot.transfer.erased_list import ERASED_LIST, copy_list, erase_again
 from bot.transfer.home_snapshot import (
     CHECK_FOLDER,
     HomeSnapshot,
@@ -84,6 +87,7 @@ class BackupResult:
         tapes: The check of its tapes.
         removed: Names of older backups that were removed.
         signer: Whose key signed it.
+        erased: How many entries and files were erased again after it was restored.
     """
 
     path: Path
@@ -93,6 +97,7 @@ class BackupResult:
     tapes: VerificationReport
     signer: str
     removed: tuple[str, ...] = ()
+    erased: int = 0
 
 
 def create_backup(
@@ -129,6 +134,7 @@ def create_backup(
             report = _check(part, key.identity, home, workspace, beat)
             part.rename(made)
             sync_directory(to)
+            copy_list(home / ERASED_LIST, to / ERASED_LIST)
         except BackupFailed:
             # The library of age makes an error of its own of what ``beat`` raised.
             beat()
@@ -186,12 +192,16 @@ def restore_backup(
             raise BackupFailed(
                 _("{STATE} and {FILES} are of two backups", STATE=STATE, FILES=FILES)
             )
-        report = verify_folder(fresh / "tapes", workspace)
         if manifest.signer != signer:
             if not confirm(fresh, manifest.signer):
                 raise BackupFailed(_("Nothing was restored."))
             # Whoever made the backup may have this key.
             (fresh / SIGNING_KEY).unlink(missing_ok=True)
+        copy_list(backup.parent / ERASED_LIST, fresh / ERASED_LIST)
+        erased = 0
+        if (fresh / ERASED_LIST).exists():
+            erased = anyio.run(erase_again, fresh, workspace, manifest.signer)
+        report = verify_folder(fresh / "tapes", workspace)
         _sync(fresh)
         if home.exists():
             home.rmdir()
@@ -200,7 +210,7 @@ def restore_backup(
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     count, size = manifest.count + files.count, manifest.size + files.size
-    return BackupResult(home, manifest.taken, count, size, report, manifest.signer)
+    return BackupResult(home, manifest.taken, count, size, report, manifest.signer, erased=erased)
 
 
 def open_key(

@@ -18,6 +18,7 @@ from bot.tape.entries import event
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 CAT, AUNT, FILE, TOWN = "zqxmiau", "wvuanna", "kryptofeld", "Øksnesby"
@@ -124,7 +125,7 @@ async def work(folder: Path) -> None:
         await ask("It rains today.")
         await host.bus.drain()
         now = host.clock.now()
-    store = FileTapeStore(folder / "tapes", sync=False)
+    store = FileTapeStore(folder / "tapes", sync=False, clock=ManualClock())
     heard = [one for one in await store.read(CHAT) if one.payload.get("role") == "user"]
     said = [one.id for one in heard if str(one.payload["content"]).startswith(("Two", "The "))]
     rests = ["1", *(f"{CHAT}#{one}" for one in said)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,8 @@ from bot.tape.service import TapeService
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
+from bot.transfer.backup_signature import signer_of, signing_key
+from bot.transfer.erased_list import ERASED_LIST, copy_list, erase_again
 
 
 @pytest.mark.slow
@@ -147,3 +150,44 @@ async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_els
         assert "1 fact" in await erase(host, "1")
         await until_clean(host, tmp_path, ["the green key opens the shed"])
     assert "+hello" in typed.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("2", [TOWN]), (CAT, [CAT]), (f'"{AUNT}"', [AUNT, FILE]), (SHIP, [SHIP])],
+)
+async def test_a_home_of_before_that_is_restored_loses_what_was_erased_since(
+    tmp_path: Path, what: str, words: list[str]
+) -> None:
+    folder, before = tmp_path / "home", tmp_path / "before"
+    folder.mkdir()
+    if what == SHIP:
+        await work(folder)
+    else:
+        async with home(folder) as host:
+            await converse(host, folder)
+    signer = signer_of(signing_key(folder))
+    shutil.copytree(folder, before)
+    async with home(folder) as host:
+        asked = await host.channel.send(f"/memory forget {what}", message_id="asked")
+        await host.channel.wait_for_answer(asked)
+        command = host.channel.answers[-1].buttons[0].command
+        done = await host.channel.send(command, message_id="yes")
+        assert "Forgotten" in await host.channel.wait_for_answer(done, within=20)
+        left = [fact.gloss for fact in fold_entries(await host.tape(PERSON)).active()]
+    listed = (folder / ERASED_LIST).read_text()
+    assert not any(word.lower() in listed.lower() for word in (*words, CHAT, PERSON))
+
+    copy_list(folder / ERASED_LIST, before / ERASED_LIST)
+    assert {word for _, word in traces(before / "tapes", words)}
+    assert await erase_again(before, "", signer) > 3
+    for index in (before / "tapes").glob("*.index.db*"):
+        index.unlink()  # no backup holds it
+    assert traces(before, words) == []
+    assert not verify_folder(before / "tapes", "").problems
+    async with home(before) as host:
+        assert [fact.gloss for fact in fold_entries(await host.tape(PERSON)).active()] == left
+        sent = await host.channel.send("Good morning", message_id="later")
+        assert await host.channel.wait_for_answer(sent)
+        assert await erase_again(folder, "", "ed25519:other") == 0

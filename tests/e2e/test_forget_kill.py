@@ -21,7 +21,7 @@ from forget_traces import traces
 from killed_homes import STEP, killed
 from sampling import many
 
-from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.erasure.closure import FORGOTTEN_EVENT
 from bot.memory.records.fact_fold import fold_entries
 
 
@@ -69,10 +69,10 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
         assert traces(folder, words) == [], at
         now = fold_entries(await _entries(folder, PERSON))
         assert now.facts.keys() == facts.facts.keys()
-        assert [one.text for one in now.active()] == [
-            one.text
+        assert [one.gloss for one in now.active()] == [
+            one.gloss
             for one in facts.active()
-            if not any(word in one.text.casefold() for word in map(str.casefold, words))
+            if not any(word in one.gloss.casefold() for word in map(str.casefold, words))
         ]
 
 

@@ -12,6 +12,7 @@ from forget_traces import traces
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
+from bot.memory.records.tombstones import is_erased
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 from bot.testing.scripted_model import (
@@ -22,7 +23,6 @@ from bot.testing.scripted_model import (
 )
 
 BOTH = f"I live in {TOWN}. My sister Ola is a nurse."
-LEFT = "[erased]. My sister Ola is a nurse."
 OLA = 'On 10 February 2026 the user said: "My sister Ola is a nurse."'
 
 
@@ -67,23 +67,24 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         number = next(one.id for one in before if one.payload.get("content") == BOTH)
         question = await host.channel.ask(f"/memory forget {TOWN}")
         first, kept = question.split("From the same message, and kept unless you pick it:")
-        assert f"\n\n1. On 10 February 2026 you said: “I live in {TOWN}.” (fact 1)\n\n" in first
-        assert "Ola" not in first
-        assert kept.splitlines()[2:4] == [
-            "2. On 10 February 2026 you said: “My sister Ola is a nurse.” (fact 2)",
-            f"3. The rest of the message of 2026-02-10 10:00, Ada: {LEFT}",
+        assert first.splitlines()[2:4] == [
+            f"1. On 10 February 2026 you said: “I live in {TOWN}.” (fact 1)",
+            f"2. Message of 2026-02-10 10:00, Ada: {BOTH}",
         ]
-        confirm, keep = commands(host)
+        assert kept.splitlines()[2] == (
+            "3. On 10 February 2026 you said: “My sister Ola is a nurse.” (fact 2)"
+        )
+        confirm, *_only, keep = commands(host)
         assert keep == confirm.replace("yes", "no")
         assert f"send `{confirm}`" in question
         assert traces(tmp_path, [TOWN])
         done = await host.channel.ask(confirm)
-        assert done.startswith("Forgotten: 1 fact, 0 messages, words of 1 message and ")
+        assert done.startswith("Forgotten: 1 fact, 1 message and ")
         await until_clean(host, tmp_path)
 
         after = await host.tape()
         assert [one.id for one in after[: len(before)]] == [one.id for one in before]
-        assert after[number - before[0].id].payload["content"] == LEFT
+        assert is_erased(after[number - before[0].id])
         kept = (await facts(host))[OLA]
         assert [(one.entry, one.quote) for one in kept.evidence] == [
             (number, "My sister Ola is a nurse.")
@@ -95,6 +96,40 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
     assert not verify_folder(tmp_path / "tapes", "").problems
     async with home(tmp_path) as host:
         assert list(await facts(host)) == [OLA]
+
+
+async def test_only_what_is_picked_goes_to_the_letter(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH, "It rains today.") as host:
+        question = await host.channel.ask("/memory forget 1")
+        assert "1 message in all" in question
+        exactly = commands(host)[0].replace("yes", "only") + " 1 3"
+        shown = await host.channel.ask(exactly)
+        assert "Ola" in shown
+        assert BOTH not in shown
+        assert (await host.channel.ask(commands(host)[0])).startswith("Forgotten: 2 facts, 0 mess")
+        assert await facts(host) == {}
+        said = [one.payload.get("content") for one in await host.tape()]
+        assert BOTH in said
+
+
+async def test_what_no_message_holds_in_full_is_searched_for_and_goes_if_it_is_picked(
+    tmp_path: Path,
+) -> None:
+    async with told(tmp_path, BOTH, "It rains today.") as host:
+        question = await host.channel.ask(f"/memory forget my old house in {TOWN}")
+        assert question.startswith("No message has all of these words.")
+        only, keep = commands(host)
+        assert keep.startswith("/memory forget no")
+        assert await host.channel.ask("yes") == "Noted."
+        await host.channel.ask(f"/memory forget our old house in {TOWN}")
+        shown = await host.channel.ask(commands(host)[0])
+        assert BOTH in shown
+        done = await host.channel.ask(commands(host)[0])
+        assert done.startswith("Forgotten: 0 facts, 1 message")
+        assert only.startswith("/memory forget only")
+        said = [one.payload.get("content") for one in await host.tape()]
+        assert BOTH not in said
+        assert list(await facts(host)) != []
 
 
 async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:

@@ -82,20 +82,18 @@ async def ask_to_forget(chat: Family) -> str:
     )
 
 
-async def test_only_the_sentence_that_asks_goes_of_the_message_that_asks(tmp_path: Path) -> None:
+async def test_the_message_that_asks_goes_too_and_what_else_it_taught_stays(tmp_path: Path) -> None:
     async with family(tmp_path) as chat:
         question = await ask_to_forget(chat)
         assert "Elsie is 7" not in question
         done = await chat.say(chat.host.channel.answers[-1].buttons[0].command)
-        assert done.startswith("Forgotten: 1 fact, 0 messages, words of 1 message and ")
-        assert await chat.said() == [
-            "Elsie is 6 and allergic to peanuts. [erased].",
-            "Also Elsie isn't 6 any more, she turned 7 on Sunday. [erased]",
-        ]
-        fact = fold_entries(await chat.host.store.read(PERSON)).facts[4]
-        assert [one.quote for one in fact.evidence] == [
-            "Also Elsie isn't 6 any more, she turned 7 on Sunday."
-        ]
+        assert done.startswith("Forgotten: 1 fact, 1 message and ")
+        assert await chat.said() == ["", ""]
+        facts = await chat.facts()
+        assert (
+            facts[2] == 'On 10 February 2026 the user said: "Elsie is 6 and allergic to peanuts."'
+        )
+        assert "she turned 7" in facts[4]
         await until_clean(chat.host, tmp_path, ["EpiPen"])
 
 
@@ -108,7 +106,7 @@ async def test_the_list_is_for_the_person_and_the_model_reads_counts(tmp_path: P
         assert "would be erased for good" not in "".join(shown)
         (result,) = [one for one in shown if one.startswith("Found:")]
         assert result.partition("\n\n<records>")[0] == (
-            "Found: 1 fact, 0 messages, sentences of 1 message; 3 items from the same messages stay "
+            "Found: 1 fact, 1 message; 2 items beside stay "
             "unless picked. Nothing is erased yet: below your answer the user sees the list and is "
             "asked to confirm with a button or a plain yes."
         )
@@ -121,7 +119,7 @@ async def test_a_plain_yes_right_after_the_question_erases_without_a_model(
     async with family(tmp_path) as chat:
         await ask_to_forget(chat)
         asked = len(chat.model.requests)
-        assert (await chat.say(word)).startswith("Forgotten: 1 fact, 0 messages, words of 1 ")
+        assert (await chat.say(word)).startswith("Forgotten: 1 fact, 1 message and ")
         assert len(chat.model.requests) == asked
         await until_clean(chat.host, tmp_path, ["EpiPen"])
 
@@ -166,14 +164,8 @@ async def test_undo_revives_no_fact_whose_words_were_erased(tmp_path: Path) -> N
         change = fact_change("Elsie is 7.", "Elsie turned 7", op="change", facts=[1])
         await chat.save("Elsie turned 7 on Sunday.", change)
         await chat.say("/memory accept 4")
-        await chat.say("/memory forget 3")
+        await chat.say('/memory forget "Elsie is 6"')
         yes = chat.host.channel.answers[-1].buttons[0].command
-        exactly = await chat.say(f"{yes.replace('yes', 'only')} 1 2 4")
-        lost = "so undo does not bring them back:\n- On 10 February 2026 you said: “Elsie is 6"
-        assert lost in exactly
-        assert (await chat.say("yes")).startswith("Forgotten: 2 facts, 1 message")
-        undone = await chat.say("/memory undo")
-        assert "not restored, because the words that it rested on were erased: **1.** " in undone
-        [(number, fact)] = (await chat.facts()).items()
-        assert number == 4
-        assert "Elsie turned 7 on Sunday." in fact
+        assert (await chat.say(yes)).startswith("Forgotten: 2 facts, 1 message")
+        await chat.say("/memory undo")
+        assert all("Elsie is 6" not in fact for fact in (await chat.facts()).values())

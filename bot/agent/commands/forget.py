@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import joined
@@ -23,9 +22,10 @@ from bot.memory.erasure.erasure_messages import (
     confirmation_instructions,
     confirmation_text,
 )
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.erasure.erasure_requests import (
     PendingErasure,
+    confirmed_query,
     find_erasure_result,
     find_pending_erasure,
     request_event,
@@ -73,21 +73,20 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
         return await _some(request, picked, context)
     if _SHARED.fullmatch(arguments.strip()):
         return CommandReply(_(_FOR_ALL))
-    parsed = parse_query(arguments)
-    if parsed is None:
+    query = parse_query(arguments)
+    if query is None:
         return CommandReply(_(_USAGE))
-    query = replace(parsed, kept=ONLY_SENTENCES)
-    survey = await context.preview_erasure(query)
-    if survey.is_empty:
-        return await _nothing(query, survey, context)
-    note = request_event(survey, context.command_entry.id, {context.author.id})
-    return _question(survey, context.command_entry.id, context, note)
+    preview = await context.preview_erasure(query)
+    if preview.is_empty and not preview.near:
+        return await _nothing(query, preview, context)
+    note = request_event(preview, context.command_entry.id, {context.author.id})
+    return _question(preview, context.command_entry.id, context, note)
 
 
 async def _nothing(
-    query: ErasureQuery, survey: ErasurePreview, context: CommandContext
+    query: ErasureQuery, preview: ErasurePreview, context: CommandContext
 ) -> CommandReply:
-    if survey.not_permitted_count:
+    if preview.not_permitted_count:
         await context.drop_request(query)
         return CommandReply(
             _("The matches are not yours alone. Only an owner may erase what others said.")
@@ -107,28 +106,29 @@ async def _nothing(
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
     """Show what a selection of an earlier request's pieces would erase, and what stays."""
-    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(pending_erasure, context)
-    survey = await context.preview_erasure(
-        pending_erasure.query_for(picked), pending_erasure.request
-    )
-    if survey.is_empty:
+    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(shown, context)
+    if not picked:
+        shown.narrowed(picked)
+    _only, query = confirmed_query(entry, shown, picked)
+    preview = await context.preview_erasure(query, entry)
+    if preview.is_empty:
         return CommandReply(_(NOTHING_FOUND_TEXT))
-    return _question(survey, request, context, picked=picked)
+    return _question(preview, request, context, picked=picked)
 
 
 async def _refused(request: int, context: CommandContext) -> CommandReply:
     try:
-        pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
+        _entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
     except MemoryRefused:
         pass  # it waits no more
     else:
-        _check_asker(pending_erasure, context)
+        _check_asker(shown, context)
     return CommandReply(_(_KEPT))
 
 
-def _check_asker(pending_erasure: PendingErasure, context: CommandContext) -> None:
-    if context.author.role != "owner" and context.author.id not in pending_erasure.askers:
+def _check_asker(shown: PendingErasure, context: CommandContext) -> None:
+    if context.author.role != "owner" and context.author.id not in shown.askers:
         raise MemoryRefused(_("only the person who asked, or an owner, may confirm it"))
 
 
@@ -137,26 +137,21 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     entries = await context.tape.read_entries(request, request) if request else []
     if done is not None and entries and is_erased(entries[0]):
         return CommandReply(done.description())
-    pending_erasure = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(pending_erasure, context)
-    query, shown = pending_erasure.query, pending_erasure
-    if picked:
-        query, shown = pending_erasure.query_for(picked), pending_erasure.shown_for(picked)
-    erased = await context.erase(query, pending_erasure.request, (shown.facts, shown.messages))
+    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(shown, context)
+    only, query = confirmed_query(entry, shown, picked)
+    erased = await context.erase(query, entry, (only.facts, only.messages))
     if isinstance(erased, ErasurePreview):
         # Everything is shown again, since pieces picked before may have other numbers now.
-        everything = (
-            await context.preview_erasure(pending_erasure.query, pending_erasure.request)
-            if picked
-            else erased
-        )
-        note = request_event(everything, request, pending_erasure.askers)
+        _all, query = confirmed_query(entry, shown, ())
+        everything = await context.preview_erasure(query, entry) if picked else erased
+        note = request_event(everything, request, shown.askers)
         return _question(everything, request, context, note, before=_(_MORE))
     return CommandReply(erased.description())
 
 
 def _question(
-    survey: ErasurePreview,
+    preview: ErasurePreview,
     request: int,
     context: CommandContext,
     note: TapeEntry | None = None,
@@ -165,12 +160,12 @@ def _question(
     before: str = "",
 ) -> CommandReply:
     """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
-    shown = confirmation_text(survey, context.zone.timezone, picked=bool(picked))
+    shown = confirmation_text(preview, context.zone.timezone, picked=bool(picked))
     return CommandReply(
-        f"{before} {shown}\n\n{confirmation_instructions(request, survey, picked)}".lstrip(),
+        f"{before} {shown}\n\n{confirmation_instructions(request, preview, picked)}".lstrip(),
         extra_entries=[note] if note is not None else [],
         buttons=tuple(
             Button(*confirmation_button)
-            for confirmation_button in confirmation_buttons(request, survey, picked)
+            for confirmation_button in confirmation_buttons(request, preview, picked)
         ),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from bot.agent.texts import readers_language
 from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
 from bot.core.errors import MemoryRefused
-from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.closure import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector
 from bot.memory.erasure.erasure_messages import (
     confirmation_buttons,
@@ -15,7 +15,7 @@ from bot.memory.erasure.erasure_messages import (
     confirmation_text,
     question_summary,
 )
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, parse_query
+from bot.memory.erasure.erasure_query import parse_query
 from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.transcript import is_owner, sender_id
@@ -28,9 +28,9 @@ _NOTHING = "Nothing that may be erased holds all of these words; fewer words may
 
 async def ask_to_forget(what: str, context: ToolContext) -> ToolOutcome:
     """Find what holds the words, and ask the user whether it may go."""
-    parsed = parse_query(what, numbers=False)
+    query = parse_query(what, numbers=False)
     request = _call(context)
-    if parsed is None or request is None:
+    if query is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
     if _asked_already(request, context):
         raise MemoryRefused(
@@ -44,32 +44,22 @@ async def ask_to_forget(what: str, context: ToolContext) -> ToolOutcome:
     collector = CandidateCollector(
         context.memory, ErasureRights(context.may_change_memory, who), owner=owner
     )
-    query = replace(parsed, kept=ONLY_SENTENCES)
-    survey = await collector.collect(query, request, inbound_ids(context.answered_messages))
-    if survey.is_empty:
+    preview = await collector.collect(query, request, inbound_ids(context.answered_messages))
+    if preview.is_empty and not preview.near:
         return ToolOutcome(_NOTHING)
     # Messages of other problems are erased and counted too, but the model must not see their words.
-    listed = zip(survey.listed_messages, survey.message_locations, strict=True)
-    here = [(entry, place) for entry, place in listed if problem_of(entry) == context.problem]
-    entries, places = tuple(entry for entry, _ in here), tuple(place for _, place in here)
-    redacted = {
-        place: entry
-        for place, entry in survey.redacted_messages.items()
-        if problem_of(entry) == context.problem
-    }
-    survey = replace(
-        survey,
-        listed_messages=entries,
-        message_locations=places,
-        redacted_messages=redacted,
+    listed, near = (
+        {place: entry for place, entry in found.items() if problem_of(entry) == context.problem}
+        for found in (preview.listed_messages, preview.near)
     )
+    preview = replace(preview, listed_messages=listed, near=near)
     with readers_language():
-        told = confirmation_text(survey, context.zone.timezone)
-        question = f"{told}\n\n{confirmation_instructions(request.id, survey)}"
-        buttons = tuple(confirmation_buttons(request.id, survey))
+        told = confirmation_text(preview, context.zone.timezone)
+        question = f"{told}\n\n{confirmation_instructions(request.id, preview)}"
+        buttons = tuple(confirmation_buttons(request.id, preview))
     return ToolOutcome(
-        question_summary(survey),
-        extra_entries=[request_event(survey, request.id, senders)],
+        question_summary(preview),
+        extra_entries=[request_event(preview, request.id, senders)],
         buttons=buttons,
         question=question,
     )

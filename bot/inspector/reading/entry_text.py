@@ -19,7 +19,7 @@ from bot.inspector import labels
 from bot.inspector.numbers import fixed, money
 from bot.inspector.reading.categories import category
 from bot.llm.base import Usage
-from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
+from bot.memory.erasure.closure import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.compartments import BUS_EVENT

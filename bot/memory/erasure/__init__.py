@@ -1,12 +1,13 @@
-"""Permanent erasure on request: find what repeats a text or fact, ask, and write tombstones."""
+"""Permanent erasure on request: find what holds some words or made a fact, ask, and write tombstones."""
 
 __all__ = [
-    "entry_matcher",
+    "closure",
+    "entry_eraser",
     "erasure_candidates",
     "erasure_messages",
-    "erasure_plan",
     "erasure_query",
     "erasure_requests",
     "persons_entries",
+    "record_eraser",
     "text_matcher",
 ]

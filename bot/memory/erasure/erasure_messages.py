@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.core.i18n import N_, _, ngettext, pgettext
-from bot.memory.erasure.affected_records import NO_AFFECTED_RECORDS, AffectedRecordCounts
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import ErasureItem, list_items
+from bot.memory.erasure.record_eraser import record_phrases
 from bot.memory.records.attachments import one_line
-from bot.memory.records.event_names import (
-    COMMAND,
-    FILE_KEPT,
-)
+from bot.memory.records.event_names import COMMAND, FILE_KEPT
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_words import fact_words
 from bot.memory.records.transcript import message_content, shown_entry_time, speaker_label
@@ -32,36 +29,19 @@ _BUTTONS = 4
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """What an erasure removed.
-
-    Attributes:
-        facts: Numbers of the erased facts.
-        messages: Number of erased messages.
-        entry_count: Number of other entries that repeated them.
-        refused: Number of matching facts and messages that stay, since the person may not erase
-            them.
-        affected_records: Numbers of records of the memory bus that lost text.
-        redacted_count: Number of messages that lost only some words.
-        files: How many of ``messages`` are files of folders.
-    """
+    """What an erasure removed."""
 
     facts: tuple[int, ...]
     messages: int
     entry_count: int
     refused: int = 0
-    affected_records: AffectedRecordCounts = NO_AFFECTED_RECORDS
-    redacted_count: int = 0
+    affected_records: tuple[int, int, int] = (0, 0, 0)
     files: int = 0
 
     def description(self) -> str:
         """Return the result as text, which never quotes what was erased."""
         facts, messages = _facts(len(self.facts)), _said_and_files(self.messages, self.files)
-        words = (
-            [ngettext("words of {n} message", "words of {n} messages", self.redacted_count)]
-            if self.redacted_count
-            else []
-        )
-        parts = _joined([facts, messages, *words, *self.affected_records.descriptions()])
+        parts = _joined([facts, messages, *record_phrases(self.affected_records)])
         places = ngettext(
             "{n} place that repeated them", "{n} places that repeated them", self.entry_count
         )
@@ -72,21 +52,24 @@ class ErasureResult:
 
 
 def confirmation_text(
-    survey: ErasurePreview, timezone: tzinfo | None, *, picked: bool = False
+    preview: ErasurePreview, timezone: tzinfo | None, *, picked: bool = False
 ) -> str:
-    """Return the Markdown that asks for confirmation: numbered items and all other effects.
-
-    Args:
-        survey: What would be erased.
-        timezone: The person's time zone.
-        picked: The person picked items of an earlier question: list only what goes.
-    """
-    pieces = list(enumerate(list_items(survey), 1))
-    going = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if not item.is_kept]
-    kept = [f"{at}. {_piece(item, survey, timezone)}" for at, item in pieces if item.is_kept]
+    """Return the Markdown that asks for confirmation: numbered items and all other effects."""
+    items = list(enumerate(list_items(preview), 1))
+    going = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if not item.is_kept]
+    kept = [f"{at}. {_item(item, preview, timezone)}" for at, item in items if item.is_kept]
+    beside = (
+        _(
+            "No message has all of these words. A search finds these, which stay unless you pick them:"
+        )
+        if preview.near
+        else _("From the same message, and kept unless you pick it:")
+    )
+    if preview.is_empty:
+        return "\n\n".join([beside, "\n".join(kept)])
     parts = [_("This would be erased for good:"), *(["\n".join(going)] if going else ())]
-    shared = len(survey.plan.facts) - len(survey.facts)
-    if not survey.facts and shared > 0:
+    shared = len(preview.closure.facts) - len(preview.facts)
+    if not preview.facts and shared > 0:
         parts.append(
             ngettext(
                 "{n} record of facts that have ended or are shared.",
@@ -94,40 +77,28 @@ def confirmation_text(
                 shared,
             )
         )
-    if survey.message_count:
-        parts.append(_in_all(survey.message_count, survey.file_count))
-    parts += _beside(survey, picked=picked)
-    if survey.repeated:
-        parts.append(
-            ngettext(
-                "{n} place in my answers and notes holds these words.",
-                "{n} places in my answers and notes hold these words.",
-                survey.repeated,
-            )
-        )
+    if preview.message_count:
+        parts.append(_in_all(preview.message_count, preview.closure.file_count))
+    parts += _beside(preview)
     everything = _(
         "Everything that repeats it is erased, too: notes, history, earlier versions of memory, "
         "answers and lists. This cannot be undone."
     )
     parts.append(f"{everything} {_(OUT_OF_REACH_TEXT)}")
-    if survey.not_permitted_count:
-        parts.append(_others(survey.not_permitted_count))
+    if preview.not_permitted_count:
+        parts.append(_others(preview.not_permitted_count))
     if kept and not picked:
-        parts.append(_("From the same message, and kept unless you pick it:"))
-        parts.append("\n".join(kept))
+        parts += [beside, "\n".join(kept)]
     return "\n\n".join(parts)
 
 
-def question_summary(survey: ErasurePreview) -> str:
+def question_summary(preview: ErasurePreview) -> str:
     """Return what a confirmation asks, for the model: counts, without the words."""
-    said = _said_and_files(survey.message_count, survey.file_count)
-    parts = [_facts(len(survey.facts)), said]
-    if survey.redactions:
-        parts.append(f"sentences of {_messages(len(survey.redactions))}")  # for the model
-    parts += survey.affected_records.descriptions()
-    kept = sum(item.is_kept for item in list_items(survey))
+    said = _said_and_files(preview.message_count, preview.closure.file_count)
+    parts = [_facts(len(preview.facts)), said, *record_phrases(preview.affected_records)]
+    kept = sum(item.is_kept for item in list_items(preview))
     items = f"{kept} item{'s' * (kept != 1)}"  # for the model
-    more = f"; {items} from the same messages stay unless picked" if kept else ""  # for the model
+    more = f"; {items} beside stay unless picked" if kept else ""  # for the model
     return (
         # for the model
         f"Found: {', '.join(parts)}{more}. Nothing is erased yet: below your answer the user sees "
@@ -135,50 +106,23 @@ def question_summary(survey: ErasurePreview) -> str:
     )
 
 
-def _piece(piece: ErasureItem, survey: ErasurePreview, timezone: tzinfo | None) -> str:
-    facts = {fact.id: fact for fact in (*survey.facts, *survey.facts_of_same_message)}
-    if piece.kind in ("fact", "same"):
-        return _fact(facts[piece.facts[0]])
-    if piece.kind == "facts":
-        return ngettext("{n} more fact", "{n} more facts", len(piece.facts))
-    if piece.kind == "held":
-        return _joined(survey.affected_records.descriptions())
-    if piece.kind == "messages":
-        more = survey.message_count - len(survey.listed_messages)
-        words = survey.redacted_by_words
-        return _more_messages(more, words)
-    if piece.kind == "rest" and piece.location in survey.redactions:
-        entry = survey.redacted_messages[piece.location]
-        left = one_line(survey.redactions[piece.location], _EXCERPT)
-        return _(
-            "The rest of the message of {author}: {text}",
-            author=_author(entry, timezone),
-            text=left,
-        )
-    entry = (
-        survey.redacted_messages[piece.location]
-        if piece.kind == "rest"
-        else survey.listed_messages[survey.message_locations.index(piece.location)]
-    )
+def _item(item: ErasureItem, preview: ErasurePreview, timezone: tzinfo | None) -> str:
+    facts = {fact.id: fact for fact in (*preview.facts, *preview.facts_of_same_message)}
+    if item.kind in ("fact", "same"):
+        return _fact(facts[item.facts[0]])
+    if item.kind == "facts":
+        return ngettext("{n} more fact", "{n} more facts", len(item.facts))
+    if item.kind == "held":
+        return _joined(record_phrases(preview.affected_records))
+    if item.kind == "messages":
+        more = preview.message_count - len(preview.listed_messages)
+        return ngettext("{n} more message", "{n} more messages", more)
+    entry = {**preview.listed_messages, **preview.near}[item.location]
     if entry.name == FILE_KEPT:
         return _("File `{name}`", name=entry.data.get("name"))
     told = one_line(_said(entry), _EXCERPT) or _("(a file)")
-    return _("Message of {author}: {text}", author=_author(entry, timezone), text=told)
-
-
-def _more_messages(more: int, words: int) -> str:
-    """Return how many messages go that are not listed, and how many lose some words."""
-    whole = ngettext("{n} more message", "{n} more messages", more) if more else ""
-    if not words:
-        return whole
-    some = ngettext(
-        "the sentences about it in {n} message", "the sentences about it in {n} messages", words
-    )
-    return _("{first} and {second}", first=whole, second=some) if whole else some
-
-
-def _author(entry: TapeEntry, timezone: tzinfo | None) -> str:
-    return f"{shown_entry_time(entry, timezone)}, {speaker_label(entry)}"
+    author = f"{shown_entry_time(entry, timezone)}, {speaker_label(entry)}"
+    return _("Message of {author}: {text}", author=author, text=told)
 
 
 def _fact(fact: Fact) -> str:
@@ -187,31 +131,23 @@ def _fact(fact: Fact) -> str:
     )
 
 
-def _beside(survey: ErasurePreview, *, picked: bool) -> Iterator[str]:
-    """Yield the effects beyond the items: redacted messages, and facts left without evidence."""
-    # What is left of a message is an item of its own where the person can pick it.
-    listed = () if picked else survey.redacted_messages
-    if left := [text for place, text in survey.redactions.items() if place not in listed]:
-        told = ngettext(
-            "In a message, only the words about it are erased. This is left:",
-            "In {n} messages, only the words about it are erased. This is left:",
-            len(left),
-        )
-        yield f"{told}\n{_listed(left)}"
-    if picked and survey.unredactable_count:
+def _beside(preview: ErasurePreview) -> Iterator[str]:
+    """Yield the effects beyond the items."""
+    if made := len(preview.closure.summaries):
         yield ngettext(
-            "{n} message that you did not pick would be erased completely, because I cannot "
-            "separate the words.",
-            "{n} messages that you did not pick would be erased completely, because I cannot "
-            "separate the words.",
-            survey.unredactable_count,
+            "{n} summary in the history that was made from it.",
+            "{n} summaries in the history that were made from it.",
+            made,
         )
-    if survey.facts_without_evidence:
+    if preview.repeated:
+        yield ngettext(
+            "{n} place in my answers and notes holds these words.",
+            "{n} places in my answers and notes hold these words.",
+            preview.repeated,
+        )
+    if preview.facts_without_evidence:
         told = _("These facts stay believed, but lose all their evidence:")
-        yield f"{told}\n{_listed([_fact(fact) for fact in survey.facts_without_evidence])}"
-    if survey.ended_without_evidence:
-        told = _("These earlier facts lose all their evidence, so undo does not bring them back:")
-        yield f"{told}\n{_listed([_fact(fact) for fact in survey.ended_without_evidence])}"
+        yield f"{told}\n{_listed([_fact(fact) for fact in preview.facts_without_evidence])}"
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -223,35 +159,41 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def confirmation_instructions(
-    request: int, survey: ErasurePreview, picked: Sequence[int] = ()
+    request: int, preview: ErasurePreview, picked: Sequence[int] = ()
 ) -> str:
     """Return how to confirm a request, or part of it, by command: some channels show no buttons."""
     numbers = "".join(f" {one}" for one in picked)
-    told = _(
+    confirm = _(
         "Nothing is erased yet. To erase it for good, say yes or send `{command}`.",
         command=f"/memory forget yes {request}{numbers}",
     )
-    pieces = list_items(survey)
-    if not picked and len(pieces) > 1:
-        direct = [number for number, item in enumerate(pieces, 1) if item.kind == "fact"]
-        example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
-        choose = _(
-            "To choose yourself, send the numbers of all that is to go, such as `{command}`. I show "
-            "what is erased and what is left before I erase anything.",
-            command=f"/memory forget only {request} {example}",
-        )
-        return f"{told} {choose}"
-    return told
+    items = list_items(preview)
+    if picked or (len(items) < 2 and not preview.near):
+        return confirm
+    direct = [number for number, item in enumerate(items, 1) if item.kind == "fact"]
+    example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
+    choose = _(
+        "To choose yourself, send the numbers of all that is to go, such as `{command}`. I show "
+        "what is erased and what is left before I erase anything.",
+        command=f"/memory forget only {request} {example}",
+    )
+    return choose if preview.is_empty else f"{confirm} {choose}"
 
 
 def confirmation_buttons(
-    request: int, survey: ErasurePreview, picked: Sequence[int] = ()
+    request: int, preview: ErasurePreview, picked: Sequence[int] = ()
 ) -> Iterator[tuple[str, str]]:
     """Yield label and command of each button that confirms a request, or part of it."""
     numbers = "".join(f" {one}" for one in picked)
-    yield _("Erase"), f"/memory forget yes {request}{numbers}"
-    pieces = 0 if picked else sum(not item.is_kept for item in list_items(survey))
-    for one in range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ():
+    if not preview.is_empty:
+        yield _("Erase"), f"/memory forget yes {request}{numbers}"
+    items = list_items(preview)
+    single = len(preview.near) or sum(not item.is_kept for item in items)
+    for one in (
+        range(1, 1 + min(single, _BUTTONS))
+        if not picked and (preview.near or len(items) > 1)
+        else ()
+    ):
         yield _("Only {number}", number=one), f"/memory forget only {request} {one}"
     yield _("Keep it"), f"/memory forget no {request}"
 

@@ -12,24 +12,24 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import _
-from bot.memory.erasure.affected_records import AffectedRecordCounts
+from bot.memory.erasure.closure import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import (
     ErasureItem,
     count_messages,
-    items_to_keep,
     list_items,
-    picked_facts,
+    picked_content,
 )
 from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
-from bot.memory.erasure.erasure_query import ONLY_SENTENCES, ErasureQuery, parse_query
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.records.event_names import COMMAND
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -42,40 +42,18 @@ _VALID = timedelta(days=1)
 _LOOKED_AT = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PendingErasure:
-    """A request whose confirmation was shown to the person.
+    """What a confirmation listed: ids and counts, and the platform ids of the people who asked."""
 
-    Attributes:
-        request: The entry that made the request.
-        askers: Platform ids of the people who asked.
-        facts: Numbers of the listed facts.
-        ended: Numbers of the listed facts that only repeat erased text.
-        messages: Number of messages that would be erased.
-        items: The listed items.
-    """
-
-    request: TapeEntry
-    askers: frozenset[str]
-    facts: frozenset[int]
-    ended: frozenset[int]
-    messages: int
+    request: int
+    askers: frozenset[str] = frozenset()
+    facts: frozenset[int] = frozenset()
+    messages: int = 0
     items: tuple[ErasureItem, ...] = ()
 
-    @property
-    def query(self) -> ErasureQuery:
-        """The query of the request; if its text is already erased, of the fact numbers alone."""
-        told = query_in_entry(self.request)
-        words = told if told is not None else ErasureQuery()
-        return replace(
-            words,
-            confirmed_facts=self.facts - self.ended,
-            ended_facts=self.ended,
-            kept=ONLY_SENTENCES,
-        )
-
-    def shown_for(self, picked: Collection[int]) -> PendingErasure:
-        """Return the request narrowed to the picked items; ``query_for`` also says what is kept.
+    def narrowed(self, picked: Collection[int]) -> tuple[PendingErasure, ErasureQuery]:
+        """Return the request for the picked items alone, and what to add to its query.
 
         Raises:
             MemoryRefused: No number is picked, or one belongs to no item.
@@ -83,35 +61,26 @@ class PendingErasure:
         if not picked or not set(picked) <= set(range(1, len(self.items) + 1)):
             raise MemoryRefused(
                 _("the numbers of what was shown are 1 to {last}", last=len(self.items))
-                if self.items
-                else _("the numbers of what was shown are not known, so ask for it again")
             )
-        kept = items_to_keep(self.items, picked).facts
-        facts = (self.facts - kept) | picked_facts(self.items, picked)
+        content = picked_content(self.items, picked)
         messages = count_messages(self.items, self.messages, picked)
-        return replace(self, facts=facts, ended=self.ended - kept, messages=messages)
-
-    def query_for(self, picked: Collection[int]) -> ErasureQuery:
-        """Return the query that erases only the picked items.
-
-        Raises:
-            MemoryRefused: No number is picked, or one belongs to no item.
-        """
-        only = self.shown_for(picked)
-        return replace(only.query, kept=items_to_keep(self.items, picked))
+        query = ErasureQuery(confirmed_facts=content.facts, entries=content.entries, picked=content)
+        return replace(self, facts=content.facts, messages=messages), query
 
 
-def request_event(survey: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
+_PENDING, _RESULT = TypeAdapter(PendingErasure), TypeAdapter(ErasureResult)
+
+
+def request_event(preview: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
     """Build the event that records what the confirmation listed."""
-    data = {
-        "request": request,
-        "askers": sorted(askers),
-        "facts": [fact.id for fact in survey.facts],
-        "ended": sorted(survey.ended),
-        "messages": survey.message_count,
-        "pieces": [item.as_json() for item in list_items(survey)],
-    }
-    return event(FORGET_REQUESTED_EVENT, data)
+    shown = PendingErasure(
+        request,
+        frozenset(askers),
+        frozenset(fact.id for fact in preview.facts),
+        preview.message_count,
+        tuple(list_items(preview)),
+    )
+    return event(FORGET_REQUESTED_EVENT, _PENDING.dump_python(shown, mode="json"))
 
 
 def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
@@ -129,7 +98,25 @@ def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
     return None
 
 
-async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -> PendingErasure:
+def confirmed_query(
+    request: TapeEntry, shown: PendingErasure, picked: Collection[int]
+) -> tuple[PendingErasure, ErasureQuery]:
+    """Return what a person confirmed, of all or of the picked items, and its query.
+
+    Raises:
+        MemoryRefused: A picked number belongs to no item.
+    """
+    # The text may be erased already; the facts are known all the same.
+    query = query_in_entry(request) or ErasureQuery()
+    if not picked:
+        return shown, replace(query, confirmed_facts=shown.facts)
+    narrow, only = shown.narrowed(picked)
+    return narrow, replace(only, words=query.words, phrases=query.phrases)
+
+
+async def find_pending_erasure(
+    tape: TapeService, request: int, now: datetime
+) -> tuple[TapeEntry, PendingErasure]:
     """Return the request with this id, and what its confirmation listed.
 
     Raises:
@@ -137,16 +124,23 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
             made another one since.
     """
     entries = await tape.read_entries(request, request) if request else []
-    entry, newer = await _shown(tape, request)
-    if not entries or entry is None:
-        raise MemoryRefused(_("there is no such request to forget something; make a new one"))
-    moment = recorded_at(entry)
-    if moment is not None and now - moment > _VALID:
-        raise MemoryRefused(_("that request is more than a day old; make a new one"))
-    pending_erasure = _asked(entries[0], entry)
-    if not pending_erasure.askers.isdisjoint(newer):
-        raise MemoryRefused(_("there is a newer request; only the newest one counts"))
-    return pending_erasure
+    newer: set[str] = set()
+    looked = 0
+    async with aclosing(tape.read_back()) as back:
+        async for entry in back:
+            looked += 1
+            shown = _parsed(entry)
+            if shown is not None and shown.request == request and entries:
+                moment = recorded_at(entry)
+                if moment is not None and now - moment > _VALID:
+                    raise MemoryRefused(_("that request is more than a day old; make a new one"))
+                if not shown.askers.isdisjoint(newer):
+                    raise MemoryRefused(_("there is a newer request; only the newest one counts"))
+                return entries[0], shown
+            newer |= shown.askers if shown is not None else set()
+            if looked == _LOOKED_AT or entry.id <= request:
+                break
+    raise MemoryRefused(_("there is no such request to forget something; make a new one"))
 
 
 async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureResult | None:
@@ -158,10 +152,10 @@ async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureRe
                 looked += 1
                 asked = entry.data.get("request") if entry.name == FORGOTTEN_EVENT else None
                 if asked == [memory.tape.name, request]:
-                    return _recorded(entry.data)
+                    return _RESULT.validate_python(entry.data.get("result"))
                 if looked == _LOOKED_AT:
                     break
-    except TapeNotFound:
+    except (TapeNotFound, ValidationError):
         # A scope without entries has no tape.
         return None
     return None
@@ -169,72 +163,15 @@ async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureRe
 
 def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) -> TapeEntry:
     """Build the event that records that a request was carried out."""
-    data = {
-        "facts": list(erased.facts),
-        "messages": erased.messages,
-        "held": erased.affected_records.as_json(),
-        "entries": erased.entry_count,
-        "cut": erased.redacted_count,
-        **({"files": erased.files} if erased.files else {}),
-        "request": [memory.tape.name, request],
-    }
-    return event(FORGOTTEN_EVENT, data)
+    result = {**asdict(erased), "facts": list(erased.facts)}
+    result["affected_records"] = list(erased.affected_records)
+    return event(FORGOTTEN_EVENT, {"request": [memory.tape.name, request], "result": result})
 
 
-async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set[str]]:
-    """Return a request's newest confirmation, and the people who were shown another one since."""
-    newer: set[str] = set()
-    looked = 0
-    async with aclosing(tape.read_back()) as entries:
-        async for entry in entries:
-            looked += 1
-            if entry.name == FORGET_REQUESTED_EVENT and entry.kind == "event":
-                if entry.data.get("request") == request:
-                    return entry, newer
-                newer |= _askers(entry)
-            if looked == _LOOKED_AT or entry.id <= request:
-                break
-    return None, newer
-
-
-def _asked(request: TapeEntry, entry: TapeEntry) -> PendingErasure:
-    data = entry.data
-    facts = frozenset(_numbers(data.get("facts")))
-    ended = frozenset(_numbers(data.get("ended")))
-    listed = data.get("pieces")
-    pieces = map(ErasureItem.from_json, listed if isinstance(listed, list) else ())
-    return PendingErasure(
-        request,
-        frozenset(_askers(entry)),
-        facts,
-        ended,
-        _number(data.get("messages")),
-        tuple(item for item in pieces if item is not None),
-    )
-
-
-def _askers(entry: TapeEntry) -> set[str]:
-    listed = entry.data.get("askers")
-    return {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
-
-
-def _recorded(data: dict[str, Any]) -> ErasureResult:
-    numbers = tuple(_numbers(data.get("facts")))
-    record_counts = AffectedRecordCounts.from_json(data.get("held"))
-    messages, places = _number(data.get("messages")), _number(data.get("entries"))
-    return ErasureResult(
-        numbers,
-        messages,
-        places,
-        affected_records=record_counts,
-        redacted_count=_number(data.get("cut")),
-        files=_number(data.get("files")),
-    )
-
-
-def _numbers(value: object) -> list[int]:
-    return [one for one in value if type(one) is int] if isinstance(value, list) else []
-
-
-def _number(value: object) -> int:
-    return value if type(value) is int else 0
+def _parsed(entry: TapeEntry) -> PendingErasure | None:
+    if entry.kind != "event" or entry.name != FORGET_REQUESTED_EVENT:
+        return None
+    try:
+        return _PENDING.validate_python(entry.data)
+    except ValidationError:
+        return None

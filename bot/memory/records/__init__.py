@@ -31,7 +31,6 @@ __all__ = [
     "schedules",
     "spending",
     "spending_amounts",
-    "stemming",
     "tombstones",
     "transcript",
     "turn_marks",

@@ -72,6 +72,7 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
     payload = dict(entry.payload)
     if entry.kind == "tool_call":
         payload["content"] = ""
+        payload.pop("reasoning", None)
         payload["calls"] = [
             {"id": call.get("id"), "name": call.get("name"), "arguments": "{}"}
             for call in entry.calls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -14,6 +14,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -277,6 +278,20 @@ def _plain_bus(
     )
 
 
+def _erased_list(settings: Settings, clock: Clock) -> Callable[..., None] | None:
+    """Return what notes erased ids for restored backups; None for homes in a database."""
+    if settings.database_url is not None:
+        return None
+
+    def note(tape: str, **erased: Any) -> None:
+        # Few conversations erase anything.
+        from bot.transfer.erased_list import ErasedList
+
+        ErasedList(settings.home, settings.backup_to, clock).note(tape, **erased)
+
+    return note
+
+
 def _blobs(home: Path, database: DatabaseServices | None) -> Blobs:
     if database is None:
         return FolderBlobs(home / "blobs")
@@ -446,6 +461,7 @@ def _services(
         agent=agent,
         scopes=scopes,
         erase_residual_files=residual.erase,
+        note_erased=_erased_list(settings, agent.clock),
         sent_files=extensions.files.sent,
         commands=builtin_commands([*own, *added]),
         approvals=approvals,

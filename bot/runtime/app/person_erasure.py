@@ -15,10 +15,9 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import _, ngettext
 from bot.core.reasons import reason_text
 from bot.inspector.access.login_store import LoginStore
-from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.closure import ErasureRights, is_turn_output
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview, visit_entries
-from bot.memory.erasure.erasure_plan import is_turn_output
-from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
+from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.files import FILES_PREFIX
@@ -155,6 +154,8 @@ async def erase_person(app: App, found: PersonsData) -> None:
         await _erase_names(app, IDENTITIES_TAPE, found.people)
     for tape in found.conversations:
         at, files = await store.version(tape), services.derived_files
+        if services.note_erased is not None:
+            services.note_erased(tape, reset=True)
         await reset_session(
             store, tape, services.scopes, expect=at, archive=False, vectors=app.vectors, files=files
         )
@@ -165,6 +166,8 @@ async def _reset(app: App, tapes: Collection[str]) -> None:
     scopes, files = app.services.scopes, app.services.derived_files
     async with scopes.session_locks.erasure_lock, suspend_files(files, tapes):
         for tape in tapes:
+            if app.services.note_erased is not None:
+                app.services.note_erased(tape, reset=True)
             await app.store.reset(tape)
         for scope in scopes.open_scopes():
             if scope.name in tapes:
@@ -186,7 +189,7 @@ async def _erase_quotes(app: App, found: PersonsData, tape: str) -> None:
                 marks.update((f" {name}:", f'"{name}":'))
             for text in message_texts(entry):
                 words.add_passage(text)
-        elif words.matches(quote) or any(mark in quote for mark in marks):
+        elif words.holds([quote]) or any(mark in quote for mark in marks):
             quoting.append(replace(entry, meta={**entry.meta, "quote": ERASED_TEXT}))
             asked.add(entry.meta.get("inbound"))
         elif isinstance(turn, str) and is_turn_output((turn,), entry) and not is_erased(entry):
@@ -215,10 +218,11 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     known = memory.home.fold.facts
     facts = frozenset(number for number in known if rights.may_erase_fact(known[number]))
     said = frozenset((one, entry) for one in tapes for entry in found.said[one])
-    query = ErasureQuery(facts=facts, kept=KeptContent(erased_messages=said))
+    query = ErasureQuery(facts=facts, entries=said)
     collector = CandidateCollector(memory, ErasureRights(True, found.people), owner=private)
     doors = (services.scopes, services.bus.lock_session, services.erase_residual_files)
-    eraser = Eraser(collector, *doors, app.vectors, services.derived_files)
+    files, note = services.derived_files, services.note_erased
+    eraser = Eraser(collector, *doors, app.vectors, files, note)
     [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
     # Without its links it is no request: it only goes last.
     result = await eraser.erase(query, replace(request, meta={}), (frozenset(known), 1 << 40))

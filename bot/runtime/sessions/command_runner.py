@@ -187,7 +187,7 @@ class SessionContext:
 
     def _eraser(self) -> Eraser:
         # Few conversations erase anything, and what that needs takes more than a megabyte.
-        from bot.memory.erasure.entry_matcher import ErasureRights
+        from bot.memory.erasure.closure import ErasureRights
         from bot.memory.erasure.erasure_candidates import CandidateCollector
         from bot.runtime.sessions.erasure import Eraser
 
@@ -204,6 +204,7 @@ class SessionContext:
             services.erase_residual_files,
             services.agent.vectors,
             services.derived_files,
+            services.note_erased,
         )
 
     @property

@@ -20,16 +20,17 @@ from bot.core.errors import (
     TapeWriteError,
 )
 from bot.core.reasons import Reason, reason_of
+from bot.memory.erasure.closure import Closure, ErasurePhase, SourceTape
 from bot.memory.erasure.erasure_candidates import (
     CandidateCollector,
     ErasurePreview,
     visit_entries,
 )
 from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
 from bot.memory.erasure.persons_entries import blobs_in
+from bot.memory.records.tombstones import is_erased, tombstone
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.derived_files import (
@@ -47,6 +48,9 @@ _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
 
 
+NoteErased = Callable[..., None]
+"""Notes what is erased of a tape: ``ErasedList.note``."""
+
 LockSession = Callable[[str], AbstractAsyncContextManager[None]]
 """Keeps a session from having a holder in another process: ``Bus.lock_session``."""
 
@@ -62,6 +66,7 @@ class Eraser:
         erase_residual_files: Erases words outside tapes.
         vectors: Index of message vectors; None without one.
         files: Files derived from tapes; None without any.
+        note: Writes ids to the list that restored backups obey; None without one.
     """
 
     collector: CandidateCollector
@@ -70,6 +75,8 @@ class Eraser:
     erase_residual_files: EraseResidualFiles
     vectors: VectorIndex | None = None
     files: DerivedFiles | None = None
+    note: NoteErased | None = None
+    _closure: Closure | None = None
     _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
     _size: int = 0
     _changed: int = 0
@@ -98,16 +105,16 @@ class Eraser:
         """
         doors = self.scopes.session_locks
         async with doors.erasure_lock:
-            survey = await self.collector.collect(query, request)
+            preview = await self.collector.collect(query, request)
             facts, messages = shown
-            found = {fact.id for fact in survey.facts}
-            if not found <= facts or survey.message_count > messages + max(3, messages // 2):
-                return survey
-            names = {source.name for source in survey.sources}
+            found = {fact.id for fact in preview.facts}
+            if not found <= facts or preview.message_count > messages + max(3, messages // 2):
+                return preview
+            names = {source.name for source in preview.sources}
             async with doors.erase_lock(names), self._lock_sessions(names):
-                self._cancel_background_work(survey)
+                self._cancel_background_work(preview)
                 async with suspend_files(self.files, names):
-                    return await self._erase(survey, request, shown)
+                    return await self._erase(preview, request, shown)
 
     @asynccontextmanager
     async def _lock_sessions(self, tapes: Collection[str]) -> AsyncIterator[None]:
@@ -130,13 +137,13 @@ class Eraser:
                         raise TapeWriteError(why) from error
             yield
 
-    def _cancel_background_work(self, survey: ErasurePreview) -> None:
+    def _cancel_background_work(self, preview: ErasurePreview) -> None:
         """Cancel background work on these tapes.
 
         Raises:
             MemoryRefused: A turn or ``/new`` runs.
         """
-        own = {source.name: source.own for source in survey.sources}
+        own = {source.name: source.own for source in preview.sources}
         touched = [
             active_session
             for active_session in self.scopes.active_sessions.values()
@@ -150,53 +157,54 @@ class Eraser:
     async def drop_request(self, request: TapeEntry, query: ErasureQuery) -> None:
         """Erase a request that matched nothing; it alone holds the words."""
         tape = self.collector.memory.tape.name
-        plan = ErasurePlan({}, (), {}, query.text_matcher(), request=(tape, request.id))
         async with self.scopes.session_locks.erasure_lock:
-            await self.erase_residual_files(query.text_matcher().all_texts(), ())
-            if (found := plan.replacement(SourceTape(tape), request)) is not None:
-                await self._store.erase(tape, [found[1]])
+            await self.erase_residual_files(query.telling_words(), ())
+            if not is_erased(request):
+                await self._store.erase(tape, [tombstone(request)])
             await self._reload({tape})
 
     async def _erase(
-        self, survey: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
+        self, preview: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult:
-        plan, sources = survey.plan, survey.sources
+        plan, sources = preview.closure, preview.sources
+        self._closure = plan
         memory = self.collector.memory
-        unused = await self._unused_blobs(survey.blobs, plan, sources)
+        unused = await self._unused_blobs(plan.blobs, plan, sources)
         # Before the entries that refer to them: after a kill nothing else would.
+        if unused and self.note is not None:
+            self.note(memory.tape.name, blobs=unused)
         places = await self.erase_residual_files((), unused) if unused else 0
         later, seen = await self._erase_repeated(plan, sources, {})
         places += self._changed
-        words = {*plan.matcher.all_texts(), *plan.query.text_matcher().all_texts(), *survey.lines}
+        words = plan.lines | ({*plan.query.telling_words()} if plan.takes_all else set())
         places += await self.erase_residual_files(sorted(words), ())
         for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
             await self._erase_all(plan, later[phase])
         seen = await self._erase_later(plan, sources, seen)
-        numbers = tuple(sorted(shown[0] | {fact.id for fact in survey.facts}))
-        said = max(shown[1], survey.message_count)
+        numbers = tuple(sorted(shown[0] | {fact.id for fact in preview.facts}))
+        said = max(shown[1], preview.message_count)
         erased = ErasureResult(
             numbers,
             said,
             places,
-            survey.not_permitted_count,
-            survey.affected_records,
-            len(survey.redactions),
-            survey.file_count,
+            preview.not_permitted_count,
+            preview.affected_records,
+            plan.file_count,
         )
         if await find_erasure_result(memory, request.id) is None:
             await memory.home.tape.ensure_bootstrap_anchor()
             await memory.home.tape.append(result_event(memory, request.id, erased))
         await self._erase_all(plan, later[ErasurePhase.REQUESTED])
-        await self._reload(_tape_names(survey))
+        await self._reload(_tape_names(preview))
         changed = self._changed
         await self._erase_later(plan, sources, seen)
         if self._changed > changed:
-            await self._reload(_tape_names(survey))
+            await self._reload(_tape_names(preview))
         await memory.refresh()
         return erased
 
     async def _erase_later(
-        self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
+        self, plan: Closure, sources: Iterable[SourceTape], seen: dict[str, int]
     ) -> dict[str, int]:
         """Erase what a session with the words in its state has written meanwhile."""
         later, read = await self._erase_repeated(plan, sources, seen)
@@ -205,7 +213,7 @@ class Eraser:
         return read
 
     async def _erase_repeated(
-        self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
+        self, plan: Closure, sources: Iterable[SourceTape], seen: dict[str, int]
     ) -> tuple[dict[ErasurePhase, list[tuple[SourceTape, int]]], dict[str, int]]:
         """Erase copies; return by phase what to erase later, and how far each tape was read."""
         later: dict[ErasurePhase, list[tuple[SourceTape, int]]] = {
@@ -227,7 +235,7 @@ class Eraser:
 
     def _collect(
         self,
-        plan: ErasurePlan,
+        plan: Closure,
         source: SourceTape,
         later: dict[ErasurePhase, list[tuple[SourceTape, int]]],
         entry: TapeEntry,
@@ -245,7 +253,7 @@ class Eraser:
         self._waiting.setdefault(tape, []).append(fresh)
         self._size += len(str(fresh.payload))
 
-    async def _erase_all(self, plan: ErasurePlan, places: Iterable[tuple[SourceTape, int]]) -> None:
+    async def _erase_all(self, plan: Closure, places: Iterable[tuple[SourceTape, int]]) -> None:
         for source, number in places:
             for entry in await self._store.read(source.name, number, number):
                 if (found := plan.replacement(source, entry)) is not None:
@@ -260,10 +268,27 @@ class Eraser:
         waiting, self._waiting, self._size = self._waiting, {}, 0
         for tape, tombstones in waiting.items():
             ids = [entry.id for entry in tombstones]
+            self._note_erased(tape, ids)
             # Before the tape as well: after a kill nothing would show that vectors remain.
             await self._drop_vectors(tape, ids)
             self._changed += await self._store.erase(tape, tombstones)
             await self._drop_vectors(tape, ids)
+
+    def _note_erased(self, tape: str, ids: list[int]) -> None:
+        """Write to the list that restored backups obey what is erased next."""
+        if self.note is None or self._closure is None:
+            return
+        records = self._closure.erased_records(tape)
+        try:
+            self.note(
+                tape,
+                ids=ids,
+                facts=records.facts,
+                beliefs=records.beliefs,
+                quotes=records.quotes,
+            )
+        except OSError as error:
+            raise TapeWriteError(Reason("nothing_erased", error=str(error))) from error
 
     async def _drop_vectors(self, tape: str, ids: Collection[int]) -> None:
         if self.vectors is None:
@@ -276,7 +301,7 @@ class Eraser:
             ) from error
 
     async def _unused_blobs(
-        self, blobs: Collection[str], plan: ErasurePlan, sources: Iterable[SourceTape]
+        self, blobs: Collection[str], plan: Closure, sources: Iterable[SourceTape]
     ) -> list[str]:
         """Return the blobs that no entry on any tape refers to after the erasure."""
         left = set(blobs)
@@ -311,5 +336,5 @@ class Eraser:
                 await active_session.reload()
 
 
-def _tape_names(survey: ErasurePreview) -> set[str]:
-    return {source.name for source in survey.sources}
+def _tape_names(preview: ErasurePreview) -> set[str]:
+    return {source.name for source in preview.sources}

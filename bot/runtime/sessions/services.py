@@ -73,6 +73,7 @@ class SessionServices:
         idle_seconds: Seconds after which an idle worker ends.
         most_loaded: How many workers stay for so long; beyond that, those idle for longest end.
         erase_residual_files: Erases words from files other than tapes.
+        note_erased: Writes ids to the list that restored backups obey; None without one.
         working_set_hours: Hours after which an unused working set expires.
         derived_files: Readable copies of what is on tapes; None without any.
         undelivered: What platforms refused, until its people are told.
@@ -104,6 +105,7 @@ class SessionServices:
     most_loaded: int = sys.maxsize
     group_context: int = 0
     erase_residual_files: EraseResidualFiles = erase_no_files
+    note_erased: Callable[..., None] | None = None
     working_set_hours: float = 2.0
     derived_files: DerivedFiles | None = None
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)

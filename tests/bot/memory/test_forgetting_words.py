@@ -1,18 +1,10 @@
-"""Which texts hold what a person wants forgotten, and what is cut out of a message that says more."""
+"""Which texts hold what a person wants forgotten."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sampling import examples
 
 from bot.memory.erasure.erasure_query import parse_query
-from bot.memory.erasure.message_redaction import MessageRedactor
-from bot.memory.records.tombstones import ERASED_TEXT
-
-TOWN, OLA = "The user lives in Warsaw.", "The user's sister Ola is a nurse."
-CUTTER = MessageRedactor((TOWN,), (OLA,))
 
 
 @pytest.mark.parametrize(
@@ -27,46 +19,34 @@ CUTTER = MessageRedactor((TOWN,), (OLA,))
         ("zqxmar", "z\u200bqx\u00admar", True),
         ("東京", "私は東京に住んでいます", True),
         ("東京", "京都と東北", False),
+        ("京東", "私は東京に住んでいます", False),
         ("Иванова", "у ИВАНОВОЙ и Иванова", True),
         ("café", "at the caf\\u00e9", True),
         ("cat", "concatenate the catalogue", False),
+        ("Monica", "Monica's", True),
+        ("the cat", "a cat", False),
     ],
 )
 def test_a_text_holds_what_is_asked_for_where_it_has_all_the_words(asked, text, holds):
     found = parse_query(asked)
     assert found is not None
-    assert found.matches([text]) is holds
+    assert found.text_matcher().holds([text]) is holds
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("erased", "text", "repeats"),
     [
-        (
-            "I live in Warsaw and my sister Ola is a nurse.",
-            "[erased] and my sister Ola is a nurse.",
-        ),
-        ("Ola is a nurse, and I live in WARSAW!", "Ola is a nurse, and [erased]!"),
-        ("My sister Ola in Warsaw is a nurse.", "My sister Ola in [erased] is a nurse."),
-        ("It rains.", "It rains."),
-        ("I live in Warsaw.", None),
+        ("I live in Warsaw.", "You said: i live in warsaw!", True),
+        ("I live in Warsaw.", "Warsaw is where you live in winter.", False),
+        ("私は東京に住んでいます", "「私は東京に住んでいます。」", True),
+        ("Yes.", "Yes.", False),
     ],
 )
-def test_a_clause_that_says_what_goes_goes_and_others_stay(text, left):
-    assert CUTTER.redact(text) == left
-
-
-words = st.sampled_from(
-    ["Warsaw", "warsaw's", "Ola", "nurse", "rain", " and ", ", ", ". ", "\n", " ", "[erased]", "é"]
-)
-
-
-@settings(max_examples=examples(100))
-@given(st.lists(words, max_size=30).map("".join) | st.text(max_size=60))
-def test_nothing_of_it_is_left_and_cutting_again_changes_nothing(text):
-    left = CUTTER.redact(text)
-    told = left or ""
-    assert "warsaw" not in told.casefold()
-    assert left is None or CUTTER.redact(left) == left
-    quote = CUTTER.redact_quote(text, told)
-    assert ERASED_TEXT not in quote
-    assert quote in told or left is None
+def test_a_text_repeats_an_erased_one_to_the_letter_and_not_in_other_words(erased, text, repeats):
+    found = parse_query("zqx")
+    assert found is not None
+    matcher = found.text_matcher()
+    matcher.add_passage(erased)
+    assert matcher.holds([text]) is repeats
+    matcher.remove_passages(f"Once more: {text}")
+    assert not matcher.holds([text])

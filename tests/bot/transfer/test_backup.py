@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
@@ -376,3 +377,55 @@ def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
     done = restore_command(backup, tmp_path / "again", tmp_path)
     assert done.returncode != 0
     assert "is not signed" in done.stderr
+
+
+def say(home: Path, *lines: str) -> None:
+    """Say lines to the program at its console."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bot"],
+        input="".join(f"{line}\n" for line in lines),
+        env={**environment(home), "TAPEBOT_WEB_LISTEN": "off"},
+        cwd=home.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def held(home: Path, word: str) -> list[str]:
+    """Return the files with a word, packed ones unpacked."""
+    return [
+        name
+        for name, data in tree(home).items()
+        if word.encode() in (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    ]
+
+
+@pytest.mark.slow
+def test_what_was_erased_after_a_backup_is_erased_again_when_it_is_restored(tmp_path):
+    home, backups = tmp_path / "home", tmp_path / "backups"
+    say(home, "My cat is called Zqxmiau.", "/memory add I live in Wvutown", "/memory add Tea.")
+    say(home, "Is Zqxmiau a good name?", "/memory why 1", "/new", "It rains today.")
+    backup = create_backup(home, backups, owners_key(), NOW).path
+    say(home, "/memory forget Zqxmiau", "yes", "/memory forget 1", "yes")
+    create_backup(home, backups, owners_key(), NOW + timedelta(days=1))
+    listed = (backups / "erased.jsonl").read_text()
+    assert not re.search("zqxmiau|wvutown|console", listed, re.IGNORECASE)
+
+    again = tmp_path / "again"
+    signer = create_backup(home, backups, owners_key(), NOW + timedelta(days=2)).signer
+    done = restore_command(backup, again, tmp_path, "--signed-by", signer)
+    assert re.search(r"erased\t\d+ entries", done.stdout), done
+    assert [held(again, word) for word in ("Zqxmiau", "Wvutown")] == [[], []]
+    assert held(again, "Tea.")
+    assert held(again, "It rains today.")
+    say(again, "/memory", "What is new?")
+    assert [held(again, word) for word in ("Zqxmiau", "Wvutown")] == [[], []]
+
+    # What nobody of this home has signed counts for nothing.
+    (backups / "erased.jsonl").write_text(listed.replace("ids", "Ids"))
+    other = tmp_path / "other"
+    restore_command(backup, other, tmp_path, "--signed-by", signer)
+    assert held(other, "Zqxmiau")

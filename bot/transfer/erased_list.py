@@ -1,0 +1,225 @@
+"""Keep a list of what was erased, by ids, and erase it again from a restored backup.
+
+The list, ``erased.jsonl``, stands in the home and beside its backups. A line has no words: digests of
+tapes' names, ids of entries, numbers of facts, times, and the signature of the home that erased.
+
+Rule 1: a line is written before its entries are erased, so a kill loses none.
+Rule 2: a line counts for entries that are older than it: after a restore, ids are given again.
+Rule 3: a restored entry goes as a whole, where the erasure may have left a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bot.bus.local import LocalBus
+from bot.bus.media.blobs import FolderBlobs
+from bot.core.clock import Clock, format_time
+from bot.core.files import PRIVATE_FILE, list_files_below, replace_file, write_all
+from bot.memory.erasure.entry_eraser import EntryEraser
+from bot.memory.erasure.erasure_query import EntryLocation
+from bot.memory.erasure.persons_entries import is_persons_entry
+from bot.memory.erasure.record_eraser import RecordEraser
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.event_names import FILE_EVENTS
+from bot.memory.records.fact_fold import CHAIN_EVENTS
+from bot.memory.records.tombstones import is_erased, tombstone
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.file import FileTapeStore
+from bot.transfer.backup_signature import is_signed, signing_key
+
+ERASED_LIST = "erased.jsonl"
+_COPIES = ("exports", "console", "channels")
+"""Folders of a home with copies of what was said."""
+
+logger = logging.getLogger(__name__)
+
+
+class ErasedList:
+    """Writes what is erased to the list of the home, and to that beside the backups.
+
+    Args:
+        home: The home.
+        backups: The folder of backups; None if there is none.
+        clock: Tells the time.
+    """
+
+    def __init__(self, home: Path, backups: Path | None, clock: Clock) -> None:
+        self._home, self._backups, self._clock = home, backups, clock
+
+    def note(
+        self,
+        tape: str,
+        *,
+        ids: Collection[int] = (),
+        facts: Collection[int] = (),
+        beliefs: Collection[str] = (),
+        quotes: Collection[tuple[int, str, int]] = (),
+        blobs: Collection[str] = (),
+        reset: bool = False,
+    ) -> None:
+        """Write durably what is erased of a tape.
+
+        Args:
+            tape: The tape.
+            ids: Ids of its entries.
+            facts: Numbers of facts in its records.
+            beliefs: Ids of beliefs in its records.
+            quotes: Number of a fact that stays, tape and entry, of each quote that it loses.
+            blobs: Names of files that people sent.
+            reset: All of the tape goes.
+
+        Raises:
+            OSError: The home's list cannot be written.
+        """
+        told: dict[str, Any] = {"tape": tape_digest(tape), "at": format_time(self._clock.now())}
+        told |= {"ids": sorted(ids), "facts": sorted(facts), "beliefs": sorted(beliefs)}
+        told["quotes"] = sorted([fact, tape_digest(where), entry] for fact, where, entry in quotes)
+        told |= {"blobs": sorted(blobs)} if blobs else {}
+        told |= {"reset": True} if reset else {}
+        key = signing_key(self._home)
+        text = json.dumps(told, ensure_ascii=True)
+        line = json.dumps({"line": text, "signature": b64encode(key.sign(text.encode())).decode()})
+        _append(self._home / ERASED_LIST, line)
+        if self._backups is not None and self._backups.is_dir():
+            try:
+                _append(self._backups / ERASED_LIST, line)
+            except OSError as error:
+                # The next backup brings it along.
+                logger.warning("cannot write beside the backups what was erased: %s", error)
+
+
+def tape_digest(tape: str) -> str:
+    """Return what stands for a tape's name, which may be a person's number."""
+    return sha256(tape.encode()).hexdigest()[:32]
+
+
+def _append(path: Path, line: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        # In front as well: a kill may have left half a line.
+        write_all(descriptor, f"\n{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_list(source: Path, target: Path) -> None:
+    """Add the lines of one list to another, if there are any."""
+    if source.exists():
+        files = [path for path in (target, source) if path.exists()]
+        lines = dict.fromkeys(
+            line for path in files for line in path.read_text("utf-8").split("\n")
+        )
+        replace_file(target, "\n".join(lines).encode())
+
+
+def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a list that a home signed; what others wrote counts for nothing."""
+    for line in path.read_text("utf-8").split("\n") if path.exists() else ():
+        try:
+            told = json.loads(line)
+            text, signature = str(told["line"]), b64decode(told["signature"])
+            if is_signed(text.encode(), signature, signer):
+                yield json.loads(text)
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+async def erase_again(home: Path, workspace: str, signer: str) -> int:
+    """Erase from a restored home what its list names; return how many entries.
+
+    Raises:
+        TapeError: A tape cannot be read or written.
+    """
+    lines = list(signed_lines(home / ERASED_LIST, signer))
+    if not lines:
+        return 0
+    store = FileTapeStore(home / "tapes", workspace=workspace)
+    changed = 0
+    try:
+        names = {tape_digest(name): name for name in await store.list_tapes()}
+        places = {
+            (names.get(line["tape"], ""), entry) for line in lines for entry in line.get("ids", ())
+        }
+        for digest, name in names.items():
+            theirs = [line for line in lines if line.get("tape") == digest]
+            changed += await _erase_tape(store, name, theirs, names, places) if theirs else 0
+        blobs = FolderBlobs(home / "blobs")
+        for blob in {blob for line in lines for blob in line.get("blobs", ())}:
+            changed += bool(await blobs.remove(blob))
+    finally:
+        await store.close()
+    if changed:
+        bus = LocalBus(home / "bus", max_queued_messages=1)
+        await bus.purge()
+        await bus.aclose()
+        for folder in _COPIES:
+            for path in filter(Path.is_file, list_files_below(home / folder, "*")):
+                path.unlink()
+    return changed
+
+
+async def _erase_tape(
+    store: FileTapeStore,
+    tape: str,
+    lines: list[dict[str, Any]],
+    names: dict[str, str],
+    places: set[EntryLocation],
+) -> int:
+    changed = 0
+    for line in lines:
+        at, facts = str(line.get("at")), frozenset(line.get("facts", ()))
+        if line.get("reset"):
+            entries = await store.read(tape)
+            if entries and not any(str(one.meta.get("ts", "")) > at for one in entries):
+                await store.reset(tape)
+                changed += len(entries)
+            continue
+        quotes = {(fact, names.get(where, ""), entry) for fact, where, entry in line["quotes"]}
+        beliefs = frozenset(line.get("beliefs", ()))
+        version, fresh = await store.version(tape), list[TapeEntry]()
+        for number in sorted(one for one in line["ids"] if one <= version):
+            for entry in await store.read(tape, number, number):
+                matcher = _Everything() if entry.name == BUS_EVENT else TextMatcher()
+                eraser = RecordEraser(matcher, facts, places, beliefs, quotes=quotes)
+                new = _erased(entry, eraser)
+                if str(entry.meta.get("ts", "")) <= at and new != entry:
+                    fresh.append(new)
+        changed += await store.erase(tape, fresh) if fresh else 0
+    return changed
+
+
+def _erased(entry: TapeEntry, eraser: RecordEraser) -> TapeEntry:
+    if is_erased(entry):
+        return entry
+    if entry.kind == "event" and entry.name in CHAIN_EVENTS:
+        # A fold reads what came before instead of a state.
+        data = {key: value for key, value in entry.data.items() if key != "state"}
+        return eraser.clear(replace(entry, payload={**entry.payload, "data": data}))
+    if is_persons_entry(entry) or (entry.kind == "event" and entry.name in FILE_EVENTS):
+        return tombstone(entry)
+    return EntryEraser(_Everything()).clear(entry)
+
+
+class _Everything(TextMatcher):
+    """Matches every text."""
+
+    @property
+    def is_empty(self) -> bool:
+        return False
+
+    def holds(self, texts: Iterable[str]) -> bool:
+        return any(texts)
+
+    def touches(self, text: str) -> bool:
+        return bool(text)
