@@ -53,7 +53,7 @@ from bot.memory.session.state.zone_snapshot import (
 from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+from bot.tape.store import HEADER_EVENT
 
 _SENTENCES = LazyPattern(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _LISTED = LazyPattern(r"^[\s>*•\-]*(?:\d+[.)]\s+)?")
@@ -79,7 +79,6 @@ _KNOWN = frozenset(
         SESSION_MARK_EVENT,
         CONSOLIDATION_FAILED_EVENT,
         HEADER_EVENT,
-        REPAIR_EVENT,
         "task.run",
     }
     | SCHEDULE_EVENTS
