@@ -35,12 +35,14 @@ BEGINNING = b'{"id":'
 
 CRC_FIELD = b',"crc":"'
 _CRC = CRC_FIELD + b'%08x"}'
+_FIELDS = 4
 _CRC_LENGTH = len(_CRC % 0)
 _SEAM = re.compile(rb',"crc":"[0-9a-f]{8}"\}.(?=\{"id":)', re.DOTALL)
 _MOST_SEAMS = 16
 """How many places of a line are tried as a damaged newline."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_parse = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ def _encode_open(entry: TapeEntry, more: int) -> bytes:
                     f"a {entry.kind} entry of {len(raw):,} bytes was not written: a tape takes at most "
                     f"{MAX_ENTRY_BYTES:,}"
                 )
-            if json.loads(spelling) == record and _is_line(record):
+            read, _unused = _parse(spelling)
+            if read == record and _is_line(read):
                 return raw[:-1]
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEntry(f"a {entry.kind} entry cannot be written as JSON: {error}") from error
@@ -161,27 +164,28 @@ def _spellings(record: dict[str, Any], text: str) -> Iterator[tuple[str, bytes]]
 
 def _decode(raw: bytes) -> TapeLine | None:
     try:
-        record = json.loads(raw.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
-    if not _is_line(record):
+        text = raw.decode("utf-8", "surrogatepass")
+        record, end = _parse(text)
+        if end != len(text) or not _is_line(record):
+            return None
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     entry = TapeEntry(record["id"], record["kind"], record["payload"], record["meta"])
     return TapeLine(entry, record.get("more", 0))
 
 
-def _is_line(record: Any) -> bool:
-    """Return whether a value has the fields of a line, with values of their types."""
-    if not isinstance(record, dict) or not {"id", "kind", "payload", "meta"} <= record.keys():
-        return False
-    more = record.get("more", 0)
+def _is_line(record: dict[str, Any]) -> bool:
+    """Return whether a value has the fields of a line, with values of their types.
+
+    Raises:
+        KeyError, TypeError: It lacks one, or is no object.
+    """
+    number, more = record["id"], record["more"] if len(record) > _FIELDS else 0
     return (
-        len(record) == 4 + ("more" in record)
-        and type(record["id"]) is type(more) is int
-        and record["id"] > 0
+        len(record) <= _FIELDS + 1
+        and type(number) is type(more) is int
+        and number > 0
         and more >= 0
-        and isinstance(record["kind"], str)
         and record["kind"] in ENTRY_KINDS
-        and isinstance(record["payload"], dict)
-        and isinstance(record["meta"], dict)
+        and type(record["payload"]) is type(record["meta"]) is dict
     )

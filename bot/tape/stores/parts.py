@@ -103,15 +103,16 @@ class PartFile:
 
     def lines(self, first: int, last: int) -> Iterator[TapeLine]:
         """Yield the readable lines of an id range, both ends included."""
+        near = True
         for _unused, raw in self.raw_lines(first):
             # Two lines whose newline was damaged are told apart by the second CRC.
-            if 0 < quick_id(raw) < first and raw.count(CRC_FIELD) < 2:
+            if near and 0 < quick_id(raw) < first and raw.count(CRC_FIELD) < 2:
                 continue
             for line in decode_lines(raw):
                 if line.entry.id > last:
                     return
                 if line.entry.id >= first:
-                    first = line.entry.id + 1
+                    first, near = line.entry.id + 1, False
                     yield line
             if first > last:
                 return
