@@ -1,6 +1,6 @@
 """Read and write the files of a tape: plain lines (the live file), or lines packed into gzip blocks. Blocking.
 
-A packed file is a gzip file of many members, each with about 64 kB of whole lines, so that ``zcat`` and ``jq`` read
+A packed file is a gzip file of many members, each with about 16 kB of whole lines, so that ``zcat`` and ``jq`` read
 it whole and this module a block at a time. A member's header has a field of its own that says how long it is and which
 id it begins with. Damage to a member costs the lines behind it in the same member at most.
 """
@@ -25,15 +25,15 @@ PACKED = ".gz"
 
 _PAGE, _LONGEST_PAGE = 1 << 14, 1 << 20
 _PROBE = 1 << 12
-_BLOCK = 1 << 16
+_BLOCK = 1 << 14
 """Bytes of the lines of a packed block."""
 
 _CACHED = 16
 """Packed blocks, and tables of blocks, that are kept."""
 
 # A gzip header with an extra field "TB": the member's length, its first id, the CRC-32 of both.
-_HEADER = struct.Struct("<10sH2sHIQI")
-_GZIP = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff"
+_HEADER = struct.Struct("<16sIQI")
+_GZIP = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x14\0TB\x10\0"
 _FIELD = struct.Struct("<IQ")
 
 _K = TypeVar("_K")
@@ -302,9 +302,8 @@ def _packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
         pack = zlib.compressobj(6, zlib.DEFLATED, -15)
         body = pack.compress(chunk) + pack.flush()
         field = _FIELD.pack(_HEADER.size + len(body) + 8, first)
-        header = _GZIP + struct.pack("<H2sH", 20, b"TB", 16) + field
-        ending = struct.pack("<II", zlib.crc32(chunk), len(chunk) & 0xFFFFFFFF)
-        yield header + struct.pack("<I", zlib.crc32(field)) + body + ending
+        header = _GZIP + field + struct.pack("<I", zlib.crc32(field))
+        yield header + body + struct.pack("<II", zlib.crc32(chunk), len(chunk))
 
 
 def _table(fd: int, size: int) -> list[tuple[int, int]]:
@@ -336,9 +335,10 @@ def _header(raw: bytes) -> tuple[int, int] | None:
 
 
 def _unpack(fd: int, start: int, end: int) -> list[bytes]:
-    """Return the lines of a block; an empty one stands for damage."""
+    """Return the lines of a block, or of two if the second's header is damaged; an empty one stands for damage."""
     data = os.pread(fd, end - start, start)
-    found: list[bytes] = []
+    header = _header(data[: _HEADER.size])
+    found: list[bytes] = [] if header and header[0] == len(data) else [b""]
     while data:
         unpack = zlib.decompressobj(31)
         try:
@@ -348,8 +348,7 @@ def _unpack(fd: int, start: int, end: int) -> list[bytes]:
             return [*found, *_until_damage(data).split(b"\n")[:-1], b""]
         found += lines.split(b"\n")[:-1]
         data = unpack.unused_data
-        if data or not unpack.eof:
-            # The next member's header is damaged, or this one is cut short.
+        if not unpack.eof:
             found.append(b"")
     return found
 
