@@ -33,9 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     pair.add_argument("code", nargs="?", help=_("the code that the bot gave them"))
     _web(commands.add_parser("web", help=_("log in to the site, and manage tokens for its API")))
     commands.add_parser("mcp", help=_("give a program on this machine your memory, by MCP"))
-    _tape(
-        commands.add_parser("tape", help=_("show, search, check, reset and export tapes"))
-    )
+    _tape(commands.add_parser("tape", help=_("show, search, check, reset and export tapes")))
     _memory(commands.add_parser("memory", help=_("export memory, or check its facts")))
     _import(commands.add_parser("import", help=_("import conversations and memory")))
     _database(commands.add_parser("db", help=_("set up the database that processes share")))

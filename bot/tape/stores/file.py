@@ -770,9 +770,7 @@ class FileTapeStore(TapeStore):
                 )
             )
         kept = [
-            one
-            for one in segments
-            if last_dropped(head) < one.first_id and one.last_id < head.id
+            one for one in segments if last_dropped(head) < one.first_id and one.last_id < head.id
         ]
         if not self._read_only:
             self._mend(file, tail.end, newline=tail.newline)

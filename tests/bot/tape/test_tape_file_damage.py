@@ -59,9 +59,7 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
             found = await agreed(store)
             assert found == expected
             damage = store.statistics()
-            assert (damage["torn_bytes"] > 0) == (
-                end not in (safe, len(data))
-            )
+            assert (damage["torn_bytes"] > 0) == (end not in (safe, len(data)))
             assert damage["damaged_lines"] == 0
             await store.append_many(TAPE, [says("next"), says("and next")])
             after = await agreed(store)

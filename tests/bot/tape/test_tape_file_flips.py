@@ -27,7 +27,10 @@ async def talked(folder: Path, turns: int = 6, *, long: int = 0) -> list[TapeEnt
         for number in range(turns):
             await store.append_many(
                 TAPE,
-                [says(f"Überraschung {number} {'x ' * long}"), message("assistant", '{"id":1}' * number)],
+                [
+                    says(f"Überraschung {number} {'x ' * long}"),
+                    message("assistant", '{"id":1}' * number),
+                ],
             )
             await store.append(TAPE, says("alone"))
         return await store.read(TAPE)
