@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.tape.codec import decode_entry, encode_entries
+from bot.tape.codec import decode_line, encode_line
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
 from bot.tape.index.documents import Document, documents_of
 from bot.tape.index.labels import Labels, serialize_labels
@@ -42,7 +42,7 @@ class EntryColumns:
     Attributes:
         kinds: Their kinds.
         names: Their encoded names; None for kinds without a name.
-        bodies: Their lines of JSON.
+        bodies: Their lines of JSON, with their CRC.
         terms: Their search documents; None if they are indexed later.
     """
 
@@ -82,16 +82,16 @@ def pack(tape: str, entries: Sequence[TapeEntry], *, indexed: bool = True) -> En
     Raises:
         InvalidEntry: An entry would not read back exactly.
     """
-    bodies = [encode_entries([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
+    bodies = [encode_line(replace(entry, id=_ANY_ID))[:-1] for entry in entries]
     names = [None if entry.name is None else text_to_bytea(entry.name) for entry in entries]
     terms = [index_document(tape, entry) for entry in entries] if indexed else None
     return EntryColumns([entry.kind for entry in entries], names, bodies, terms)
 
 
 def entry_of(number: int, body: bytes) -> TapeEntry | None:
-    """Return a row's entry; None if it is unreadable."""
-    entry = decode_entry(body)
-    return None if entry is None else replace(entry, id=number)
+    """Return a row's entry; None if it does not match its CRC."""
+    line = decode_line(body)
+    return None if line is None else replace(line.entry, id=number)
 
 
 _HIGHEST = 2**63 - 1
