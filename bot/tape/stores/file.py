@@ -810,7 +810,7 @@ class FileTapeStore(TapeStore):
         if ids:
             known = self._unreadable.setdefault(tape, set())
             if not ids <= known:
-                logger.warning("%d entries of a tape cannot be read", len(ids - known))
+                logger.warning("damaged lines of a tape cannot be read: %d", len(ids - known))
             known |= ids
 
     @contextmanager
