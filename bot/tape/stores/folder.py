@@ -32,6 +32,7 @@ from bot.core.files import (
     write_synced,
 )
 from bot.core.i18n import _
+from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment
 from bot.tape.stores.parts import PACKED, PartFile, open_part
 
@@ -77,7 +78,7 @@ class TapeFolder:
                 for begun in list_files(self.root, f"{self._workspace}{kind}"):
                     begun.unlink()
             for segment in self.raw_segments():
-                if self.packed_path(segment).exists():
+                if self.packed_path(segment).exists() or self.overlaps(segment):
                     self.segment_path(segment).unlink()
         except BaseException:
             self._lock.release()
@@ -144,6 +145,11 @@ class TapeFolder:
                     part = stack.enter_context(open_part(packed))
             yield part
 
+    def overlaps(self, segment: Segment) -> bool:
+        """Return whether a segment's archiving has not happened (yet): its entries are in the live file."""
+        head = _header(self.root / f"{segment.name.partition('.')[0]}.jsonl")
+        return head is not None and head.id <= segment.last_id
+
     def raw_segments(self) -> list[Segment]:
         """Return the segments of all tapes that are not, or not completely, packed."""
         return _listed(list_files(self.root, f"{self._workspace}__*.*.*-*.jsonl"))
@@ -155,7 +161,7 @@ class TapeFolder:
 
     def sessions(self) -> list[str]:
         """Return the session keys that the live files' headers name."""
-        names = {session_of(self.root / f"{stem}.jsonl") for stem in self.stems()}
+        names = {_session(self.root / f"{stem}.jsonl") for stem in self.stems()}
         return sorted(name for name in names if name is not None)
 
     def stems(self) -> list[str]:
@@ -223,13 +229,19 @@ def _second_name(path: Path, other: Path) -> None:
     sync_directory(path.parent)
 
 
-def session_of(path: Path) -> str | None:
-    """Return the session key in a live file's header, if it can be read."""
+def _header(path: Path) -> TapeEntry | None:
+    """Return a live file's header, if there is one that can be read."""
     with suppress(FileNotFoundError), open_part(path) as part:
         line, _unused = part.first_line()
-        named = line.entry.data.get("session") if line and line.entry.name == HEADER_EVENT else None
-        return named if isinstance(named, str) else None
+        return line.entry if line and line.entry.name == HEADER_EVENT else None
     return None
+
+
+def _session(path: Path) -> str | None:
+    """Return the session key in a live file's header, if it can be read."""
+    head = _header(path)
+    named = head.data.get("session") if head else None
+    return named if isinstance(named, str) else None
 
 
 def _digest(text: str) -> str:
