@@ -27,7 +27,6 @@ from bot.core.files import (
     PRIVATE_FILE,
     list_files,
     private_directory,
-    replace_file,
     sync_directory,
     write_synced,
 )
@@ -204,16 +203,20 @@ def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
         OSError: The storage failed; the old live file is in its place.
     """
     sealed = None if segment is None else path.with_name(segment.name)
+    fresh = path.with_name(f"{path.name}.new")
     try:
+        write_synced(fresh, data)
         if sealed is not None:
             _second_name(path, sealed)
-        replace_file(path, data)
+        fresh.replace(path)
     except OSError:
+        fresh.unlink(missing_ok=True)
         if sealed is not None:
             sealed.unlink(missing_ok=True)
         raise
     if sealed is not None:
         sealed.chmod(SEALED_FILE)
+    sync_directory(path.parent)
 
 
 def _second_name(path: Path, other: Path) -> None:

@@ -17,7 +17,7 @@ import anyio.to_thread
 from bot.core.append_file import AppendFile
 from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound
-from bot.core.files import disk_error_text
+from bot.core.files import disk_error_text, sync_directory
 from bot.core.i18n import _
 from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry
@@ -138,6 +138,8 @@ class LiveTapes:
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._absent: set[str] = set()
         self._closed = False
+        # Whether a new file name in the folder may not be durable yet.
+        self._unsynced = False
         self.torn_bytes = 0
         self.unreadable: dict[str, set[int]] = {}
 
@@ -198,7 +200,8 @@ class LiveTapes:
                         while live.users:
                             live.free = anyio.Event()
                             await live.free.wait()
-                    yield live
+                    with self._renaming():
+                        yield live
                 finally:
                     live.file.close()
 
@@ -211,7 +214,17 @@ class LiveTapes:
                 if self._closed:
                     raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
                 self._absent.discard(tape)
-                yield
+                with self._renaming():
+                    yield
+
+    @contextmanager
+    def _renaming(self) -> Iterator[None]:
+        """After a failure, let the next opening make names durable first: appends must not precede them."""
+        try:
+            yield
+        except BaseException:
+            self._unsynced = True
+            raise
 
     def _lock_of(self, tape: str) -> anyio.Lock:
         return self._locks.setdefault(tape, anyio.Lock())
@@ -269,18 +282,16 @@ class LiveTapes:
             low, high = max(first, begin), end if last is None else min(last, end)
             if low > high:
                 continue
-            count, ids = 0, set()
             try:
                 with seen.open(segment) as part:
                     for line in part.lines(low, high):
-                        count += 1
-                        ids.add(line.entry.id)
+                        self.record_damage(seen.opened.tape, range(low, line.entry.id))
+                        low = line.entry.id + 1
                         yield line.entry
             except FileNotFoundError:
                 if not seen.is_live:
                     raise
-            if count < high - low + 1:
-                self.record_damage(seen.opened.tape, set(range(low, high + 1)) - ids)
+            self.record_damage(seen.opened.tape, range(low, high + 1))
 
     async def close(self) -> None:
         """Close all files; no tape can be opened afterwards."""
@@ -316,6 +327,10 @@ class LiveTapes:
             raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
         path = self._folder.live_path(tape)
         with map_os_errors(f"tape {tape} could not be opened", TapeError):
+            if self._unsynced:
+                with self._renaming():
+                    self._unsynced = False
+                    sync_directory(self._folder.root)
             if not path.exists():
                 self._note_absent(tape)
                 raise no_such_tape(tape)
@@ -377,7 +392,7 @@ class LiveTapes:
         if line is None and not self._read_only:
             [head] = stamp([head], self._clock, last_id)
             file.append_now(encode_append([head]), head.id)
-        self.record_damage(tape, set(range(last_id - tail.damaged + 1, last_id + 1)))
+        self.record_damage(tape, range(last_id - tail.damaged + 1, last_id + 1))
         return LiveTape(tape, file, head)
 
     def _mend(self, file: AppendFile, end: int, *, newline: bool) -> None:
@@ -400,13 +415,13 @@ class LiveTapes:
             )
             self.torn_bytes += file.size - end
 
-    def record_damage(self, tape: str, ids: set[int]) -> None:
+    def record_damage(self, tape: str, ids: range) -> None:
         """Note the ids of unreadable entries; what is new is logged."""
         if ids:
             known = self.unreadable.setdefault(tape, set())
-            if not ids <= known:
-                logger.warning("damaged lines of a tape cannot be read: %d", len(ids - known))
-            known |= ids
+            if fresh := set(ids) - known:
+                logger.warning("damaged lines of a tape cannot be read: %d", len(fresh))
+                known |= fresh
 
 
 def no_such_tape(tape: str) -> TapeNotFound:

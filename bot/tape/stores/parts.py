@@ -31,10 +31,11 @@ _BLOCK = 1 << 14
 _CACHED = 16
 """Packed blocks, and tables of blocks, that are kept."""
 
-# A gzip header with an extra field "TB": the member's length, its first id, the CRC-32 of both.
-_HEADER = struct.Struct("<16sIQI")
-_GZIP = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x14\0TB\x10\0"
-_FIELD = struct.Struct("<IQ")
+# A gzip header with an extra field "TB": the member's length, its first id, the CRC-32 of all behind the header, since
+# gzip's own covers the lines and not the bits between them, and the CRC-32 of these three.
+_HEADER = struct.Struct("<16sIQII")
+_GZIP = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x18\0TB\x14\0"
+_FIELD = struct.Struct("<IQI")
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -301,9 +302,9 @@ def _packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
         first = next((line.entry.id for line in lines), 0)
         pack = zlib.compressobj(6, zlib.DEFLATED, -15)
         body = pack.compress(chunk) + pack.flush()
-        field = _FIELD.pack(_HEADER.size + len(body) + 8, first)
-        header = _GZIP + field + struct.pack("<I", zlib.crc32(field))
-        yield header + body + struct.pack("<II", zlib.crc32(chunk), len(chunk))
+        body += struct.pack("<II", zlib.crc32(chunk), len(chunk))
+        field = _FIELD.pack(_HEADER.size + len(body), first, zlib.crc32(body))
+        yield _GZIP + field + struct.pack("<I", zlib.crc32(field)) + body
 
 
 def _table(fd: int, size: int) -> list[tuple[int, int]]:
@@ -325,20 +326,21 @@ def _table(fd: int, size: int) -> list[tuple[int, int]]:
     return found
 
 
-def _header(raw: bytes) -> tuple[int, int] | None:
-    """Return length and first id of the member that begins with these bytes; None if they are no header."""
+def _header(raw: bytes) -> tuple[int, int, int] | None:
+    """Return length, first id and CRC of the member that begins with these bytes; None if they are no header."""
     if len(raw) < _HEADER.size or not raw.startswith(_GZIP):
         return None
-    *_unused, length, first, check = _HEADER.unpack(raw)
-    known = check == zlib.crc32(_FIELD.pack(length, first)) and length > _HEADER.size
-    return (length, first) if known else None
+    _unused, length, first, body, check = _HEADER.unpack(raw)
+    known = check == zlib.crc32(_FIELD.pack(length, first, body)) and length > _HEADER.size
+    return (length, first, body) if known else None
 
 
 def _unpack(fd: int, start: int, end: int) -> list[bytes]:
     """Return the lines of a block, or of two if the second's header is damaged; an empty one stands for damage."""
     data = os.pread(fd, end - start, start)
     header = _header(data[: _HEADER.size])
-    found: list[bytes] = [] if header and header[0] == len(data) else [b""]
+    whole = header is not None and header[2] == zlib.crc32(data[_HEADER.size :])
+    found: list[bytes] = [] if whole else [b""]
     while data:
         unpack = zlib.decompressobj(31)
         try:
@@ -348,8 +350,6 @@ def _unpack(fd: int, start: int, end: int) -> list[bytes]:
             return [*found, *_until_damage(data).split(b"\n")[:-1], b""]
         found += lines.split(b"\n")[:-1]
         data = unpack.unused_data
-        if not unpack.eof:
-            found.append(b"")
     return found
 
 
