@@ -29,7 +29,7 @@ from bot.agent.views.automatic_recall import (
 from bot.core.append_file import AppendFile
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
-from bot.tape.codec import encode_entries
+from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.service import TapeService
@@ -142,9 +142,9 @@ def _write_tape(path: Path, tape: str, talk: Talk, entries: int) -> None:
     begin = replace(header_entry(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
     file = AppendFile(path, sync=False)
     try:
-        file.append_now(encode_entries([begin]), 1)
+        file.append_now(encode_append([begin]), 1)
         for portion in _portions(talk.messages(entries - 1)):
-            file.append_now(encode_entries(portion), portion[-1].id)
+            file.append_now(encode_append(portion), portion[-1].id)
     finally:
         file.close()
 

@@ -178,5 +178,5 @@ def _tell_damage(result: BackupResult) -> int:
     for problem in result.tapes.problems:
         print(_("damaged\t{problem}", problem=printable(str(problem))), file=sys.stderr)
     if result.tapes.problems:
-        print(_("`tapebot tape repair` mends what can be mended"), file=sys.stderr)
+        print(_("an earlier backup may hold what is damaged"), file=sys.stderr)
     return 1 if result.tapes.problems else 0

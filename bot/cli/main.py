@@ -140,10 +140,6 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.tape_verify import verify
 
         return verify(settings, chosen.session)
-    if chosen.tape == "repair":
-        from bot.cli.tape_repair import repair_tapes
-
-        return repair_tapes(settings, chosen.session, dry_run=chosen.dry_run)
     if chosen.tape == "reset":
         from bot.cli.tape_reset import reset_tape
 

@@ -33,9 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     pair.add_argument("code", nargs="?", help=_("the code that the bot gave them"))
     _web(commands.add_parser("web", help=_("log in to the site, and manage tokens for its API")))
     commands.add_parser("mcp", help=_("give a program on this machine your memory, by MCP"))
-    _tape(
-        commands.add_parser("tape", help=_("show, search, check, repair, reset and export tapes"))
-    )
+    _tape(commands.add_parser("tape", help=_("show, search, check, reset and export tapes")))
     _memory(commands.add_parser("memory", help=_("export memory, or check its facts")))
     _import(commands.add_parser("import", help=_("import conversations and memory")))
     _database(commands.add_parser("db", help=_("set up the database that processes share")))
@@ -133,9 +131,6 @@ def _tape(parser: argparse.ArgumentParser) -> None:
     )
     verify = tape.add_parser("verify", help=_("check the integrity of tapes"))
     verify.add_argument("session", nargs="?", help=_("only this session"))
-    repair = tape.add_parser("repair", help=_("repair damaged tape files; stop tapebot first"))
-    repair.add_argument("session", nargs="?", help=_("only this session"))
-    repair.add_argument("--dry-run", action="store_true", help=_("only print what would be done"))
     reset = tape.add_parser("reset", help=_("empty a conversation, after an export"))
     reset.add_argument("session", help=_("for example console:local"))
     reset.add_argument(

@@ -45,7 +45,6 @@ _TOLD = frozenset(
         "memory/seal",
         "memory/consolidated",
         "consolidation.failed",
-        "tape.repair",
         TOOL_PENDING,
         TOOL_DECIDED,
         TOOL_RESULT,

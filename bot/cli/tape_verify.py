@@ -6,7 +6,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
-from bot.core.i18n import _, format_number, ngettext
+from bot.core.i18n import _, format_number
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.stores.folder_verification import verify_folder
@@ -40,16 +40,6 @@ def verify(settings: Settings, session: str | None) -> int:
         report.entries,
         len(report.problems),
     )
-    if report.unchained:
-        print(
-            ngettext(
-                "{n} entry was written before entries had digests: changes in it are detected only "
-                "once it is sealed",
-                "{n} entries were written before entries had digests: changes in them are detected "
-                "only once they are sealed",
-                report.unchained,
-            )
-        )
     return 1 if report.problems else 0
 
 

@@ -12,7 +12,6 @@ import fcntl
 import logging
 import mmap
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,7 +57,6 @@ class AppendFile:
         *,
         sync: bool,
         writable: bool = True,
-        after_write: Callable[[bytes], None] | None = None,
     ) -> None:
         """Open the file; create it if it is missing and writable.
 
@@ -66,7 +64,6 @@ class AppendFile:
             path: The file.
             sync: Make each append durable before it returns.
             writable: Whether the file may be written.
-            after_write: Called with the written bytes, in the writing thread; must not raise.
 
         Raises:
             OSError: The file cannot be opened.
@@ -83,7 +80,6 @@ class AppendFile:
         self.durable_seq = 0
         self.queued_seq = 0
         self._sync = sync
-        self._after_write = after_write
         self._queue: list[_Waiter] = []
         self._flushing = False
         # True while bytes may lie behind ``size``: during a write, and after one that failed.
@@ -226,9 +222,6 @@ class AppendFile:
             except OSError as error:
                 add_path(error, self.path)
                 raise
-            # Who was taken away meanwhile is not told that it is written, so nobody else is.
-            if self._after_write is not None and self._due is due:
-                self._after_write(data)
 
     def _write(self, data: bytes) -> None:
         shared = self.size % _PAGE

@@ -9,7 +9,6 @@ TapebotError
 │   ├── TapeExists           a tape of this name already exists
 │   ├── InvalidEntry         the entry cannot be written as JSON
 │   ├── InvalidSearch        the search is malformed
-│   ├── SegmentDamaged       a sealed segment's content has changed
 │   ├── TapeRefused          a tape server refuses the request: token, scope, size
 │   ├── TapeUnavailable      a tape server cannot be reached, or fails
 │   └── TapeWriteError       the storage refused; none of the batch is known to be on the tape
@@ -94,10 +93,6 @@ class TapeExists(TapeError):
 
 class InvalidSearch(TapeError):
     """The search is malformed; the text says what is allowed."""
-
-
-class SegmentDamaged(TapeError):
-    """A sealed segment's content has changed since it was sealed; the text names it."""
 
 
 class TapeRefused(TapeError):

@@ -14,7 +14,6 @@ from typing import Any
 
 from bot.core.clock import Clock
 from bot.core.errors import InvalidEntry, TapeError, TapeNotFound
-from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index.documents import documents_of
 from bot.tape.index.terms import ParsedQuery, has_phrase, parse_query
@@ -133,14 +132,6 @@ class ForkTapeStore(TapeStore):
         raise InvalidEntry(
             f"entries of tape {self._tape} cannot be erased inside a fork: erase them on the tape itself"
         )
-
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the tape's entries; the overlay's get theirs in the merge."""
-        self._check(tape)
-        last = self._point if to_entry_id is None else min(to_entry_id, self._point)
-        return await self._parent.chain_links(tape, from_entry_id, last)
 
     def damage(self, tape: str) -> Sequence[str]:
         """Return the damage found in the underlying tape."""

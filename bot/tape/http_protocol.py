@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlencode
 from bot.core.errors import (
     InvalidEntry,
     InvalidSearch,
-    SegmentDamaged,
     TapeError,
     TapeExists,
     TapeNotFound,
@@ -28,8 +27,7 @@ from bot.core.errors import (
     TapeUnavailable,
     TapeWriteError,
 )
-from bot.tape.chain import ChainLink, link_from_base64
-from bot.tape.codec import check_depth, decode_line, encode_entries
+from bot.tape.codec import decode_entry, encode_entries
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment
@@ -52,14 +50,12 @@ MAX_APPEND_ENTRIES = 10_000
 
 BUSY = "busy"
 CONFLICT = "conflict"
-DAMAGED = "damaged"
 
 _ERRORS: tuple[tuple[type[TapeError], int, str], ...] = (
     (TapeNotFound, 404, "not_found"),
     (TapeExists, 409, "exists"),
     (InvalidEntry, 400, "invalid_entry"),
     (InvalidSearch, 400, "invalid_search"),
-    (SegmentDamaged, 503, DAMAGED),
     (TapeWriteError, 507, "storage"),
 )
 
@@ -146,10 +142,10 @@ def parse_entries(raw: bytes) -> list[TapeEntry]:
 
 
 def _read_line(raw: bytes) -> TapeEntry:
-    line = decode_line(raw)
-    if line is None:
+    entry = decode_entry(raw)
+    if entry is None:
         raise ValueError("a line that is not an entry")
-    return line.entry
+    return entry
 
 
 def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
@@ -158,9 +154,7 @@ def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
     Raises:
         InvalidEntry: An entry would not read back exactly, or is nested too deeply.
     """
-    lines = [encode_entries([replace(entry, id=1)]) for entry in entries]
-    check_depth(entries, lines)
-    return b"".join(lines)
+    return encode_entries([replace(entry, id=1) for entry in entries])
 
 
 def parse_new_entries(raw: bytes) -> list[TapeEntry]:
@@ -193,10 +187,10 @@ def parse_tombstones(raw: bytes) -> list[TapeEntry]:
     """
     entries: list[TapeEntry] = []
     for number, line in enumerate((data for data in raw.split(b"\n") if data.strip()), start=1):
-        read = decode_line(line)
-        if read is None:
+        entry = decode_entry(line)
+        if entry is None:
             raise InvalidEntry(f'line {number} must be {{"id", "kind", "payload", "meta"}}')
-        entries.append(read.entry)
+        entries.append(entry)
     return entries
 
 
@@ -258,24 +252,6 @@ def entry_record(entry: TapeEntry) -> dict[str, Any]:
 
 def _entry_from(record: Any) -> TapeEntry:
     return _read_line(to_json(record))
-
-
-def link_record(link: ChainLink) -> dict[str, Any]:
-    """Return a link of the chain as JSON."""
-    return {"id": link.id, "more": link.more, "link": link.to_base64().decode("ascii")}
-
-
-def link_from(record: Any) -> ChainLink:
-    """Parse a link.
-
-    Raises:
-        KeyError, TypeError, ValueError: The record is malformed.
-    """
-    text = str(record["link"]).encode("ascii")
-    link = link_from_base64(text, int(record["id"]), int(record["more"]))
-    if link is None:
-        raise ValueError("not a link of a chain")
-    return link
 
 
 def segment_record(segment: Segment) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.core.i18n import _
-from bot.tape.chain import ChainLink
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
 
 HEADER_EVENT = "tape.header"
-REPAIR_EVENT = "tape.repair"
+FORMAT = 1
+"""The format of a tape's files; a newer one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,7 @@ class TapeStore(Protocol):
     A store that inherits from it need not implement the methods that have a body here.
 
     Attributes:
-        exclusive: Whether one process at a time writes the tapes. If not, processes of the version before may
-            still read them during an upgrade, so new entries have a shape that it knows.
+        exclusive: Whether one process at a time writes the tapes.
     """
 
     exclusive: bool = False
@@ -137,18 +136,6 @@ class TapeStore(Protocol):
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range, both ends included, from all segments.
-
-        Raises:
-            TapeNotFound: There is no such tape.
-        """
-        ...
-
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the entries of an id range in the tape's chain of digests.
-
-        Entries from before the chain, and entries that do not match their digest, have no link.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -356,7 +343,7 @@ class TapeStore(Protocol):
         ...
 
     def statistics(self) -> dict[str, Any]:
-        """Return a snapshot of counters: open tapes, damage found and repaired."""
+        """Return a snapshot of counters: open tapes, damage found."""
         ...
 
     async def close(self) -> None:
@@ -381,7 +368,7 @@ def header_entry(
         parent: The part of another tape that this one is a fork of.
         dropped: Id of the last entry that a reset dropped; entries up to it are ignored.
     """
-    data: dict[str, Any] = {"session": tape, "format": 1}
+    data: dict[str, Any] = {"session": tape, "format": FORMAT}
     if title is not None:
         data["title"] = title
     if previous is not None:

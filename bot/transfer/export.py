@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 from urllib.parse import quote
 
 from bot.core.files import PRIVATE_FILE, sync_directory
-from bot.tape.batches import read_batches, read_line_batches
+from bot.tape.batches import read_batches
 from bot.tape.codec import encode_line
 from bot.tape.store import TapeStore
 from bot.transfer.markdown import MarkdownTranscript
@@ -36,9 +36,9 @@ async def export_chunks(
         TapeNotFound: There is no such tape.
     """
     if form == "jsonl":
-        async with aclosing(read_line_batches(store, tape)) as lines:
-            async for portion in lines:
-                yield b"".join(map(encode_line, portion))
+        async with aclosing(read_batches(store, tape)) as pages:
+            async for entries in pages:
+                yield b"".join(map(encode_line, entries))
         return
     async with aclosing(read_batches(store, tape)) as parts:
         transcript = MarkdownTranscript(timezone)

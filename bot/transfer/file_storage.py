@@ -22,10 +22,11 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
 from bot.core.files import PRIVATE_FILE, list_files, private_directory, replace_file, sync_directory
 from bot.core.i18n import _
-from bot.tape.codec import TapeLine, encode_line
+from bot.tape.codec import encode_line
+from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import SEALED_FILE, TapeFolder, successor_path
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder
 from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
 
 
@@ -128,7 +129,7 @@ class FileHomeStorage:
 
     def _has_files(self, tape: str) -> bool:
         live = self._folder.live_path(tape)
-        return live.exists() or successor_path(live).exists() or bool(self._folder.segments(tape))
+        return live.exists() or bool(self._folder.segments(tape))
 
     def _updates(self) -> Updates:
         found = {}
@@ -159,11 +160,7 @@ class _TapeFiles:
         named = [_named(folder, tape, segment) for segment in shape.segments]
         self._parts = [(segment, folder.segment_path(segment)) for segment in named]
         there = folder.segments(tape)
-        if (
-            self._live.exists()
-            or successor_path(self._live).exists()
-            or not set(there) <= set(named)
-        ):
+        if self._live.exists() or not set(there) <= set(named):
             raise TapeExists(
                 _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
             )
@@ -183,18 +180,18 @@ class _TapeFiles:
         self._at = -1
         self._last = 0
 
-    def write(self, lines: Sequence[TapeLine]) -> None:
-        """Write entries with their links to their parts.
+    def write(self, entries: Sequence[TapeEntry]) -> None:
+        """Write entries to their parts.
 
         Raises:
             OSError: The storage failed.
         """
-        for line in lines:
-            while self._out is None or line.entry.id > self._end:
+        for entry in entries:
+            while self._out is None or entry.id > self._end:
                 self._turn()
             assert self._out is not None
-            self._out.write(encode_line(line))
-            self._last = line.entry.id
+            self._out.write(encode_line(entry))
+            self._last = entry.id
 
     def finish(self) -> None:
         """Rename the parts, the live file last.

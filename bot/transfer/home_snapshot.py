@@ -37,7 +37,7 @@ _READABLE = "files"
 _LEFT_OUT_FOLDERS = frozenset(
     {CHECK_FOLDER, "logs", "vectors", "blobs/incoming", "sandbox", "incoming-skills"}
 )
-_LEFT_OUT_SUFFIXES = (TEMPORARY_SUFFIX, ".lock", ".owner", ".heads")
+_LEFT_OUT_SUFFIXES = (TEMPORARY_SUFFIX, ".lock", ".owner")
 _INDEX = ".index.db"
 
 

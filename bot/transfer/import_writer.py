@@ -55,7 +55,7 @@ from bot.tape.entries import (
     event,
 )
 from bot.tape.service import TapeService
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, TapeStore
+from bot.tape.store import HEADER_EVENT, TapeStore
 from bot.transfer.conversion import is_private
 from bot.transfer.imported import (
     CONSOLE_SESSION,
@@ -70,7 +70,6 @@ _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within 
 _BOOKKEEPING = frozenset(
     {
         HEADER_EVENT,
-        REPAIR_EVENT,
         SESSION_START,
         MEMORY_OPEN,
         MEMORY_SEAL,

@@ -49,7 +49,7 @@ from bot.memory.session.state.zone_snapshot import (
     SHARED_EVENT,
 )
 from bot.tape.batches import read_batches
-from bot.tape.codec import encode_entries
+from bot.tape.codec import encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
@@ -266,7 +266,7 @@ async def _decisions(store: TapeStore, session_memory: SessionMemory) -> Pieces:
         _said(store, session_memory) if own else read_batches(store, session_memory.home)
     ) as parts:
         async for entries in parts:
-            yield b"".join(encode_entries([entry]) for entry in entries if _is_decision(entry))
+            yield b"".join(encode_line(entry) for entry in entries if _is_decision(entry))
 
 
 def _is_decision(entry: TapeEntry) -> bool:
@@ -286,7 +286,7 @@ async def _transcript(store: TapeStore, session_memory: SessionMemory, timezone:
 async def _conversation(store: TapeStore, session_memory: SessionMemory) -> Pieces:
     async with aclosing(_said(store, session_memory)) as parts:
         async for entries in parts:
-            yield b"".join(encode_entries([entry]) for entry in entries)
+            yield b"".join(map(encode_line, entries))
 
 
 async def _said(

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from bot.bus.access.access_list import AccessList
 from bot.core.errors import TapeLocked, TapeWriteError
 from bot.core.i18n import _, format_number, ngettext
-from bot.tape.batches import read_line_batches
+from bot.tape.batches import read_batches
 from bot.transfer.storage import BusState, HomeStorage, Updates, read_tape_metadata
 from bot.transfer.tape_verification import TapeComparison, compare_tape
 
@@ -168,7 +168,7 @@ class _Copy:
         await self._copy_blobs()
         for tape in self._tapes:
             shape = await read_tape_metadata(self._source.tapes, tape)
-            async with aclosing(read_line_batches(self._source.tapes, tape)) as entries:
+            async with aclosing(read_batches(self._source.tapes, tape)) as entries:
                 await self._target.write_tape(tape, shape, entries)
             compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
             if compared.difference is not None:

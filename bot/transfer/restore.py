@@ -20,7 +20,8 @@ from bot.bus import Address
 from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists
 from bot.core.foreign_files import why_not_read_at
 from bot.core.i18n import _
-from bot.tape.codec import TapeLine, decode_line
+from bot.tape.codec import decode_line
+from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, header_title
 from bot.transfer.storage import HomeStorage, TapeMetadata
 
@@ -69,7 +70,7 @@ async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False
 
 
 @contextmanager
-def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
+def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeEntry]]]:
     """Open an export; yield its session and its lines, which are checked as they are read.
 
     Raises:
@@ -103,7 +104,7 @@ def _session(path: Path, file: IO[bytes]) -> str:
     )
 
 
-def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
+def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeEntry]:
     """Yield the lines of a file.
 
     Raises:
@@ -116,29 +117,30 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
             raise InvalidEntry(
                 _("{path}, line {number}: damaged; nothing was restored", path=path, number=number)
             )
-        if line.entry.id <= last:
+        entry = line.entry
+        if entry.id <= last:
             raise InvalidEntry(
                 _(
                     "{path}, line {number}: id {id} comes after {last}; nothing was restored",
                     path=path,
                     number=number,
-                    id=line.entry.id,
+                    id=entry.id,
                     last=last,
                 )
             )
-        last = line.entry.id
-        yield line
+        last = entry.id
+        yield entry
 
 
 def _checked(path: Path) -> RestoredTape:
     with _open_export(path) as (session, lines):
         head = next(lines)
-        count, last = 1, head.entry.id
-        for line in lines:
-            count, last = count + 1, line.entry.id
-    return RestoredTape(session, header_title(head.entry), count, last)
+        count, last = 1, head.id
+        for entry in lines:
+            count, last = count + 1, entry.id
+    return RestoredTape(session, header_title(head), count, last)
 
 
-async def _pages(lines: Iterator[TapeLine]) -> AsyncIterator[list[TapeLine]]:
+async def _pages(lines: Iterator[TapeEntry]) -> AsyncIterator[list[TapeEntry]]:
     while page := await anyio.to_thread.run_sync(lambda: list(islice(lines, _PAGE))):
         yield page

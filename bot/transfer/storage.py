@@ -17,11 +17,11 @@ from bot.bus import Inbound
 from bot.bus.access.store import AccessStore
 from bot.bus.journal import AcceptedMessage, Key
 from bot.bus.media.blobs import Blobs
-from bot.tape.codec import TapeLine
+from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment, TapeStore
 
-Pages = AsyncIterable[Sequence[TapeLine]]
-"""Batches of entries with their links, in order of ids."""
+Pages = AsyncIterable[Sequence[TapeEntry]]
+"""Batches of entries, in order of ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class HomeStorage(Protocol):
         ...
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
-        """Create a copy of a tape with the same ids, times and digests.
+        """Create a copy of a tape with the same ids and times.
 
         Raises:
             TapeExists: The tape, or a part of it, exists and differs.

@@ -7,10 +7,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import sha256
 
-from bot.core.errors import InvalidEntry, TapeError
+from bot.core.errors import TapeError
 from bot.core.i18n import _
-from bot.tape.batches import read_chained_lines, read_line_batches
-from bot.tape.codec import TapeLine, encode_entries, encode_line
+from bot.tape.batches import read_batches
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.verification import TapePart, TapeVerifier
@@ -33,12 +33,12 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
         begin = 1
         for segment in seen.segments:
             check.begin_part(TapePart(segment.name, (segment.first_id, segment.last_id)))
-            await _lines(store, tape, check, segment.first_id, segment.last_id)
-            check.end_part(cut=False)
+            await _entries(store, tape, check, segment.first_id, segment.last_id)
+            check.end_part()
             begin = segment.last_id + 1
         check.begin_part(TapePart(_("live entries")))
-        first = await _lines(store, tape, check, begin, seen.version)
-        check.end_part(cut=False)
+        first = await _entries(store, tape, check, begin, seen.version)
+        check.end_part()
         check.finish()
         same = (await read_tape_metadata(store, tape)).segments == seen.segments
         if same and (first is None or await store.read(tape, first, first)):
@@ -46,32 +46,17 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
     raise TapeError(_("tape {tape} kept changing during the check; try again", tape=tape))
 
 
-async def _lines(
+async def _entries(
     store: TapeStore, tape: str, check: TapeVerifier, first: int, last: int
 ) -> int | None:
     """Verify an id range; return the first existing id."""
-    found, offset = None, 0
-    async with aclosing(read_line_batches(store, tape, first, last)) as pages:
+    found = None
+    async with aclosing(read_batches(store, tape, first, last)) as pages:
         async for page in pages:
-            for tape_line in page:
-                found = tape_line.entry.id if found is None else found
-                line = await _encoded(store, tape, tape_line)
-                check.check_line(offset, line[:-1])
-                offset += len(line)
+            for entry in page:
+                found = entry.id if found is None else found
+                check.check_entry(entry)
     return found
-
-
-async def _encoded(store: TapeStore, tape: str, line: TapeLine) -> bytes:
-    """Encode a line as in a file; one that does not match its digest becomes unreadable."""
-    try:
-        return encode_line(line)
-    except InvalidEntry:
-        # It may have been erased between reading the entry and its link.
-        again = await read_chained_lines(store, tape, line.entry.id, line.entry.id)
-    try:
-        return b"".join(map(encode_line, again))
-    except InvalidEntry:
-        return b"\xff\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +82,16 @@ async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComp
     """
     ours, theirs = await read_tape_metadata(here, tape), await read_tape_metadata(there, tape)
     difference = _shapes(ours, theirs)
-    digest, count, unlinked = sha256(), 0, None
+    digest, count = sha256(), 0
     for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):
         last = first + _PAGE - 1
-        page = await read_chained_lines(here, tape, first, last)
-        entries = [line.entry for line in page]
+        entries = await here.read(tape, first, last)
         lines = [encode_entries([entry]) for entry in entries]
         digest.update(b"".join(lines))
-        count += len(page)
+        count += len(entries)
         if difference is None:
-            other = await read_chained_lines(there, tape, first, last)
-            difference = _first(entries, lines, [line.entry for line in other])
-            unlinked = unlinked or (None if difference else _links(page, other))
-    return TapeComparison(count, digest.hexdigest(), difference or unlinked)
+            difference = _first(entries, lines, await there.read(tape, first, last))
+    return TapeComparison(count, digest.hexdigest(), difference)
 
 
 def _shapes(ours: TapeMetadata, theirs: TapeMetadata) -> str | None:
@@ -153,14 +135,6 @@ def _first(
             return _("entry {id} differs in its {part}", id=entry.id, part=_part(entry, other))
     if len(theirs) > len(ours):
         return _("entry {id} is missing here", id=theirs[len(ours)].id)
-    return None
-
-
-def _links(ours: Sequence[TapeLine], theirs: Sequence[TapeLine]) -> str | None:
-    """Return the first difference between the links of equal entries."""
-    for here, there in zip(ours, theirs, strict=True):
-        if here.link != there.link:
-            return _("entry {id} has another digest", id=here.entry.id)
     return None
 
 

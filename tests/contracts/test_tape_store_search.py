@@ -87,7 +87,7 @@ async def test_what_was_recalled_is_not_found_once_more(store, name):
 
 async def test_bookkeeping_is_not_found(store):
     await store.create_tape(TAPE, "xylophone")
-    notes = ("turn.start", "turn.end", "loop.step", "delivery", "command", "tape.repair")
+    notes = ("turn.start", "turn.end", "loop.step", "delivery", "command")
     bus = ("problem.made", "working.set", "shared.set", "synthesis.add", "gate.decided")
     told = {"text": "xylophone", "content": {"d": "xylophone"}}
     await store.append_many(TAPE, [event(name, told, problem="p1") for name in (*notes, *bus)])

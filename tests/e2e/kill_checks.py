@@ -15,7 +15,6 @@ from typing import Any
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.zone_snapshot import ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
-from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
 KEPT = re.compile(r"K[0-9A-F]{6}")
@@ -100,7 +99,7 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
 
 
 def count(entries: list[TapeEntry]) -> Counter[str]:
-    wanted = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
+    wanted = {"turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
     wanted |= {MEMORY_CONSOLIDATED: "consolidations"}
     return Counter(wanted[e.name] for e in entries if e.name in wanted)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink")
+_CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "link", "unlink")
 _FIRST_FILE = 3
 _write = os.write
 
@@ -93,10 +93,10 @@ class Fault:
 
 
 def kind_of(file: Any) -> str:
-    """Return what a descriptor or path is of: a live file, a successor, a segment, or another."""
+    """Return what a descriptor or path is of: a live file, one that takes its place, a segment, a packed one, or another."""
     path = Path(f"/proc/self/fd/{file}").readlink() if type(file) is int else Path(file)
     name = path.name
-    kinds = {".next": "successor", ".gz.new": "packed", ".new": "fork", ".jsonl": "segment"}
+    kinds = {".gz.new": "packed", ".new": "fresh", ".jsonl": "segment"}
     if name.endswith(".jsonl") and name.count(".") == 1:
         return "live"
     return next((kind for end, kind in kinds.items() if name.endswith(end)), "other")

@@ -120,14 +120,14 @@ HUNDRED = pytest.mark.parametrize(
 @HUNDRED
 async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, count: int):
     moments = [
-        "after rename live",
+        "after link live",
         "before unlink segment",
-        "after fsync successor",
-        "after rename successor",
+        "after fsync fresh",
+        "after replace fresh",
         "before write packed",
         "after fsync packed",
-        "before rename packed",
-        "after rename packed",
+        "before replace packed",
+        "after replace packed",
         "after unlink segment",
         "before write live",
     ]

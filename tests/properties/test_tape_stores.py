@@ -13,7 +13,7 @@ from sampling import examples
 
 from bot.tape.codec import decode_line
 from bot.tape.entries import TapeEntry, message
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
@@ -50,8 +50,6 @@ def cut(folder: Path, safe: int, share: float) -> None:
     path = live_file(folder)
     data = path.read_bytes()
     path.write_bytes(data[: safe + int((len(data) - safe) * share)])
-    for heads in folder.glob("*.heads"):
-        heads.unlink()  # what was cut off was not acknowledged
 
 
 def damage(folder: Path, which: int) -> int | None:
@@ -111,7 +109,7 @@ async def test_kills_and_damage_cost_what_they_hit_and_no_more(history):
                 for entry in found:
                     assert await store.read(TAPE, entry.id, entry.id) == [entry]
             assert found[: len(before)] == before
-            talk = [entry for entry in found if entry.name not in (HEADER_EVENT, REPAIR_EVENT)]
+            talk = [entry for entry in found if entry.name != HEADER_EVENT]
             assert said(talk) == acknowledged
 
 

@@ -64,7 +64,7 @@ from bot.tape.entries import (
     SESSION_START,
     TapeEntry,
 )
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+from bot.tape.store import HEADER_EVENT
 
 LONGEST = 300
 """Characters of a one-line description."""
@@ -86,7 +86,6 @@ _NAMED = {
 _PLAIN = {
     HEADER_EVENT: N_("A part of the tape starts"),
     SESSION_MARK_EVENT: N_("A marker for opening the tape quickly"),
-    REPAIR_EVENT: N_("The tape was repaired"),
     FORGOTTEN_EVENT: N_("Something was erased on request"),
     FORGET_REQUESTED_EVENT: N_("A request to forget something"),
     TASK_RUN: N_("A sub-task ran"),

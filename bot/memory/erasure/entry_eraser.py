@@ -43,13 +43,13 @@ from bot.memory.session.state.zone_snapshot import (
 from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+from bot.tape.store import HEADER_EVENT
 
 _ZONE = frozenset({LONG_TERM_EVENT, DAILY_EVENT, SHARED_EVENT, REFERENCE_EVENT})
 _WHOLE = frozenset({REPLY, COMMAND, LOOP_STEP, "task.run"})
 _KNOWN = (
     frozenset({TURN_START, TURN_END, TURN_RESUME, DELIVERY, HISTORY_EVENT, MEMORY_UNDONE_EVENT})
-    | {SCOPE_EVENT, SESSION_MARK_EVENT, CONSOLIDATION_FAILED_EVENT, HEADER_EVENT, REPAIR_EVENT}
+    | {SCOPE_EVENT, SESSION_MARK_EVENT, CONSOLIDATION_FAILED_EVENT, HEADER_EVENT}
     | _WHOLE
     | _ZONE
     | SCHEDULE_EVENTS

@@ -87,7 +87,7 @@ UNDELIVERED = N_("On {time} I could not deliver a message to you in the chat {ch
 DEAD_BUTTON = N_("This button does nothing any more: what it was for has changed or is over.")
 DAMAGED = N_(
     "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
-    "The log has details; `tapebot tape repair` may repair the tape."
+    "The log has details; `tapebot restore` of a backup brings back what it holds."
 )
 STARTED = N_("New session started.")
 

@@ -15,7 +15,6 @@ from bot.tape.http_protocol import (
     anchor_record,
     encode_ndjson_entry,
     hit_record,
-    link_record,
 )
 from bot.tape.server.api import (
     AnchorName,
@@ -89,28 +88,6 @@ async def read_back(
 ) -> Response:
     """Return entries newest first, starting just before an id."""
     return _page(await read_page_back(server.store, tape, before, limit))
-
-
-@router.scoped(
-    "GET", "/v1/tapes/chain", "read", answer={200: json_response("Links")}, refused=(404,)
-)
-async def chain_links(
-    server: ServerDep,
-    tape: TapeName,
-    first: EntryId = None,
-    last: EntryId = None,
-    limit: PageSize = 200,
-) -> Response:
-    """Return an id range's links in the tape's chain of digests, oldest first."""
-    version = await newest_readable_id(server.store, tape)
-    end = version if last is None else min(last, version)
-    at = max(first or 1, 1)
-    upto = min(end, at + limit - 1)
-    found = await server.store.chain_links(tape, at, upto) if at <= end else []
-    following = upto + 1 if upto < end else None
-    return build_json_response(
-        {"links": [link_record(chain_link) for chain_link in found], "next": following}
-    )
 
 
 @router.scoped(

@@ -52,22 +52,6 @@ SCHEMAS: dict[str, Any] = {
         {"kind": _KIND, "payload": _OBJECT, "meta": _OBJECT},
         optional=("meta",),
     ),
-    "Links": _record(
-        "A page of the links of a tape's chain of digests; the next page starts at `next`.",
-        {"links": _list("Link"), "next": _or_null(_ID)},
-    ),
-    "Link": _record(
-        "The link from an entry to the one before it.",
-        {
-            "id": _ID,
-            "more": {**_ID, "description": "Number of entries of its append that follow it."},
-            "link": {
-                **_TEXT,
-                "description": "Base64: the value of the previous link, a salt, the entry's "
-                "digest, and for a tombstone the digest of the replaced entry; 12 bytes each.",
-            },
-        },
-    ),
     "Segment": _record(
         "A sealed part of a tape.", {"name": _TEXT, "first_id": _ID, "last_id": _ID}
     ),

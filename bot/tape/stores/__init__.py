@@ -3,7 +3,6 @@
 __all__ = [
     "file",
     "folder",
-    "folder_repair",
     "folder_verification",
     "in_memory",
     "postgres",

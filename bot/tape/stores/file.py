@@ -1,18 +1,23 @@
 """Store tapes as JSONL files: one live file per tape, with its sealed segments beside it.
 
-The parts are in modules of their own: file names, the lock and archiving (``folder``), open tapes
-(``live_tapes``, ``live_files``), reading (``part_reader``, ``line_scan``), packed segments
-(``packed_segment``, ``segment_packer``), forks (``fork_writer``), erasing (``erasure``,
-``part_rewrite``). A reader beside the writing process reopens the files for each call.
+Rule 1: what is read is a snapshot: the live file as it is acknowledged, through a descriptor of its own, and the
+    segments before it. So reading waits for nobody.
+Rule 2: appends share the tape and its file's group commit. What replaces the live file (archive, reset, erase,
+    creation) has the tape for itself, and opens it anew.
+Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing.
+Rule 4: a gap in the ids of a part is damage. It is skipped, counted, and logged once.
+A reader beside the writing process opens the files for each call.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,35 +27,48 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
-from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
+from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
+from bot.core.files import PRIVATE_FILE, replace_file, sync_directory
 from bot.core.i18n import _
-from bot.tape.chain import ChainLink
+from bot.tape.codec import decode_lines, encode_append, encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, TapeStore
-from bot.tape.stores.changes import check_version, fork_header, forked_part, stamp, unreadable_text
-from bot.tape.stores.erasure import TapeEraser
-from bot.tape.stores.folder import TapeFolder, is_live
+from bot.tape.store import (
+    Anchor,
+    Segment,
+    TapeStore,
+    header_entry,
+    header_title,
+    last_dropped,
+)
+from bot.tape.stores.changes import (
+    check_tombstones,
+    check_version,
+    entries_differ,
+    fork_header,
+    forked_part,
+    index_tombstones,
+    stamp,
+    unreadable_text,
+)
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder, replace_live_file
 from bot.tape.stores.followers import TapeFollowers
-from bot.tape.stores.fork_writer import write_fork
-from bot.tape.stores.heads import HeadFile
-from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
-from bot.tape.stores.live_tapes import LiveTapes
-from bot.tape.stores.part_reader import PartReader
-from bot.tape.stores.segment_packer import SegmentPacker
+from bot.tape.stores.live_tapes import LiveTapes, TapeSnapshot, map_os_errors
+from bot.tape.stores.parts import PartFile, as_they_are, rewritten, write_part
 
 logger = logging.getLogger(__name__)
 
 # Ids are dense, so a page is an id range; pages grow for callers that read much.
-_FIRST_PAGE = 32
-_LAST_PAGE = 1024
+_FIRST_PAGE, _LAST_PAGE = 32, 1024
 _APART = 3
 """Entries further apart than this are read separately: that costs as much as to decode three lines."""
 _LOOK = 0.5
 """Seconds between a reader's checks for new entries of another process."""
 _TRIES = 20
+_MOST_ABSENT = 10_000
+"""How many names without a tape are remembered."""
 
 _T = TypeVar("_T")
 
@@ -89,44 +107,24 @@ class FileTapeStore(TapeStore):
         self._clock = clock or SystemClock()
         self._read_only = read_only
         self._folder = TapeFolder(root, workspace)
-        self._parts = PartReader(self._folder)
-        self._heads = HeadFile(self._folder.heads_path, writable=not read_only)
-        self._files = LiveFiles(
-            self._folder, self._parts, self._heads, self._clock, sync=sync, read_only=read_only
+        self._tapes = LiveTapes(
+            self._folder, self._clock, sync=sync, limit=open_tapes, read_only=read_only
         )
-        self._tapes = LiveTapes(self._folder, self._files, limit=open_tapes, read_only=read_only)
-        self._packing = SegmentPacker(self._folder)
+        self._sealing = anyio.Lock()
+        self._sealed = anyio.Event()
         self._growth = TapeFollowers()
         self._erasures: Counter[str] = Counter()
-        self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
-        self._erasing = TapeEraser(
-            self._folder, self._parts, self._tapes, self._packing, self._index
-        )
-        self._lacking = 0
         self._forks = itertools.count(1)
+        self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         if not read_only:
             self._folder.lock()
-        self._heads.load()
 
-    async def create_tape(
-        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
-    ) -> str:
-        """Create the tape with its header if it does not exist; return its name."""
-        try:
-            async with self._tapes.use(tape):
-                pass
-        except TapeNotFound:
-            await self._tapes.create(tape, title)
-            self._grown(tape)
-        else:
-            if replace_if_exists:
-                await self._drop(tape, (), title=title)
-        return tape
+    # Reading.
 
     async def get_title(self, tape: str) -> str | None:
         """Return the title from the header."""
-        async with self._tapes.use(tape) as live:
-            return live.title
+        async with self._tapes.snapshot(tape) as seen:
+            return header_title(seen.opened.head)
 
     async def list_tapes(self) -> list[str]:
         """Return the session keys that the live files' headers name."""
@@ -139,6 +137,8 @@ class FileTapeStore(TapeStore):
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry, which may not be durable yet."""
+        if self._read_only:
+            return await self._durable(tape)
         async with self._tapes.use(tape) as live:
             return live.file.queued_seq
 
@@ -146,34 +146,24 @@ class FileTapeStore(TapeStore):
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range, segments included."""
-        first = from_entry_id or 1
-        return await self._look(tape, lambda live: self._read(live, first, to_entry_id))
+        return await self._tapes.look(
+            tape, lambda seen: list(self._tapes.between(seen, from_entry_id or 1, to_entry_id))
+        )
 
     async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
         """Run a function in a thread and return its result; it may read the tape's entries by id."""
-        return await self._look(tape, lambda live: work(partial(self._read_each, live)))
-
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the entries of an id range."""
-
-        def links(live: LiveTape) -> list[ChainLink]:
-            lines = self._parts.lines(live.parts(self._folder), from_entry_id or 1, to_entry_id)
-            return [line.link for line in lines if line.link is not None]
-
-        return await self._look(tape, links)
+        return await self._tapes.look(tape, lambda seen: work(partial(self._read_each, seen)))
 
     def damage(self, tape: str) -> list[str]:
         """Return descriptions of the damage found in a tape."""
-        return [*self._files.lost.get(tape, ()), *unreadable_text(self._parts.damaged_of(tape))]
+        return unreadable_text(len(self._tapes.unreadable.get(tape, ())))
 
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first, through the segments."""
-        async with self._tapes.use(tape) as live:
-            first, ceiling = live.first_id, live.file.durable_seq + 1
+        async with self._tapes.snapshot(tape) as seen:
+            first, ceiling = seen.opened.head.id, seen.last_id + 1
         if before is not None:
             ceiling = min(ceiling, before)
         size = _FIRST_PAGE
@@ -184,13 +174,70 @@ class FileTapeStore(TapeStore):
                 for entry in reversed(await self.read(tape, floor, ceiling - 1)):
                     yield entry
                 ceiling, size = floor, min(size * 2, _LAST_PAGE)
-            # Between parts there may be any number of ids, whose entries a reset dropped.
             if earlier is None and first > 1:
-                earlier = [s for s in await self.segments(tape) if s.last_id < first]
+                earlier = [one for one in await self.segments(tape) if one.last_id < first]
             if not earlier:
                 return
             part = earlier.pop()
             first, ceiling = part.first_id, min(ceiling, part.last_id + 1)
+
+    async def erasures(self, tape: str) -> int:
+        """Return the number of erasures since the start; no other process erases here."""
+        return self._erasures[tape]
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        async with self._tapes.snapshot(tape) as seen:
+            return list(await anyio.to_thread.run_sync(seen.opened.sealed, self._folder))
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first."""
+        return await self._index.anchors(tape)
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return the best matches, best first."""
+        return await self._index.search(query)
+
+    async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield new entries once they are durable."""
+        if not self._read_only:
+            async for entry in self._growth.follow(tape, after, self._durable, self.read):
+                yield entry
+        last = await self._durable(tape) if after is None else after
+        while True:
+            for entry in await self.read(tape, last + 1):
+                yield entry
+                last = entry.id
+            await self._clock.sleep(_LOOK)
+
+    # Writing.
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Create the tape with its header if it does not exist; return its name."""
+
+        def create() -> None:
+            # Segments without a live file: somebody removed it. Their ids are not used again.
+            sealed = self._folder.segments(tape)
+            last = sealed[-1] if sealed else None
+            head = header_entry(tape, title, previous=last)
+            data = encode_append(stamp([head], self._clock, last.last_id if last else 0))
+            with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
+                replace_file(self._folder.live_path(tape), data)
+
+        try:
+            await self.version(tape)
+        except TapeNotFound:
+            self._tapes.check_writable()
+            async with self._tapes.creating(tape):
+                if not self._folder.live_path(tape).exists():
+                    await anyio.to_thread.run_sync(create)
+            self._grown(tape)
+        else:
+            if replace_if_exists:
+                await self._drop(tape, (), title=title)
+        return tape
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
@@ -203,20 +250,30 @@ class FileTapeStore(TapeStore):
             if not entries:
                 return []
             stamped = stamp(entries, self._clock, file.queued_seq)
-            data = live.encode(stamped)
+            data = encode_append(stamped)
             with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
             self._grown(tape, stamped)
             return stamped
 
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Append an anchor that names an entry, by default the newest."""
+        target = await self._durable(tape) if entry_id is None else entry_id
+        return await super().create_anchor(tape, name, target, state)
+
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
         """Seal the live file into a segment."""
-        now = self._clock.now()
-        segment = await self._tapes.turn_over(tape, carry, seal_at=now, expect=expect)
+        segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
         assert segment is not None
-        self._packing.wake()
+        self._sealed.set()
         self._grown(tape, carry)
         return segment
 
@@ -243,11 +300,13 @@ class FileTapeStore(TapeStore):
                 await self._index.mark_untrusted()
             except TapeError as error:
                 raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
-            await self._tapes.turn_over(tape, carry, title=title, expect=expect)
-            self._parts.clear_tape_damage(tape)
+            await self._turn_over(tape, carry, title=title, expect=expect)
+            self._tapes.unreadable.pop(tape, None)
             self._erasures[tape] += 1
             self._grown(tape)
-            await self._sweep(tape)
+            # Opening the tape removes its dropped segments; packing could bring one back.
+            async with self._sealing, self._tapes.use(tape):
+                pass
             try:
                 await self._index.drop(tape)
             except TapeError as error:
@@ -258,31 +317,119 @@ class FileTapeStore(TapeStore):
                     error,
                 )
 
-    async def _sweep(self, tape: str) -> None:
-        """Remove the files of dropped segments."""
-        async with self._tapes.use(tape) as live:
-            dropped = live.dropped
-        if dropped:
-            # Packing would create the file again.
-            async with self._packing.turn:
-                await anyio.to_thread.run_sync(self._files.drop_sealed, tape, dropped)
+    async def _turn_over(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        title: str | None = None,
+        seal_at: datetime | None = None,
+        expect: int | None = None,
+    ) -> Segment | None:
+        """Start a new live file with a header and ``carry``; seal the old one, or drop all entries."""
+        self._tapes.check_writable()
+        async with self._tapes.alone(tape) as live:
+            version = live.file.queued_seq
+            check_version(tape, expect, version)
+            segment = (
+                None
+                if seal_at is None
+                else self._folder.next_segment(tape, live.head.id, version, seal_at)
+            )
+            head = header_entry(
+                tape,
+                header_title(live.head) if title is None else title,
+                previous=segment,
+                dropped=last_dropped(live.head) if segment else version,
+            )
+            data = encode_append(stamp([head, *carry], self._clock, version))
+
+            def turn() -> None:
+                live.file.restore()
+                replace_live_file(live.file.path, data, segment)
+
+            with map_os_errors(f"tape {tape} could not be archived or reset", TapeWriteError):
+                await anyio.to_thread.run_sync(turn)
+        return segment
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Replace entries by tombstones, in the files and in the index."""
         self._tapes.check_writable()
+        wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
+        changed: set[int] = set()
+        begun = False
         try:
-            return await self._erasing.erase(tape, tombstones)
+            async with self._sealing:
+                # What was archived meanwhile is met in the next round.
+                while True:
+                    async with self._tapes.snapshot(tape) as seen:
+                        held, due = await anyio.to_thread.run_sync(self._affected, seen, wanted)
+                    if not begun:
+                        heads = {first for _segment, first, _last in seen.parts()}
+                        check_tombstones(tape, wanted, held, heads)
+                        if not wanted:
+                            return 0
+                        # From the first change on, a crash would leave erased content in the index.
+                        await self._index.mark_untrusted()
+                        begun = True
+                    if not due:
+                        break
+                    changed |= {n for n, old in held.items() if entries_differ(old, wanted[n])}
+                    for segment in due:
+                        await self._erase_in(tape, segment, wanted)
+                    self._tapes.unreadable.pop(tape, None)
+                await self._index.erase(tape, list(wanted.values()))
+        except OSError as error:
+            raise TapeWriteError(
+                f"not everything could be erased from tape {tape} ({error.strerror}); fix the "
+                "storage, and erase again"
+            ) from error
         finally:
             # A failed erasure may have been done in part.
             self._erasures[tape] += 1
+        return len(changed)
 
-    async def erasures(self, tape: str) -> int:
-        """Return the number of erasures since the start; no other process erases here."""
-        return self._erasures[tape]
+    def _affected(
+        self, seen: TapeSnapshot, wanted: dict[int, TapeEntry]
+    ) -> tuple[dict[int, TapeEntry], list[Segment | None]]:
+        """Return the entries to erase, and the parts that have one, or unreadable bytes beside it. Blocking."""
+        held: dict[int, TapeEntry] = {}
+        due: list[Segment | None] = []
+        ids = sorted(wanted)
+        for segment, first, last in seen.parts():
+            if bisect_left(ids, first) >= bisect_right(ids, last):
+                continue
+            debris = False
+            found: dict[int, TapeEntry] = {}
+            with seen.open(segment) as part:
+                for _unused, raw in part.raw_lines():
+                    lines = decode_lines(raw)
+                    debris |= bool(raw) and not lines
+                    found |= {one.entry.id: one.entry for one in lines if one.entry.id in wanted}
+                anyio.from_thread.check_cancelled()
+            held |= found
+            if debris or any(entries_differ(old, wanted[n]) for n, old in found.items()):
+                due.append(segment)
+        return held, due
 
-    async def segments(self, tape: str) -> list[Segment]:
-        """Return the sealed segments, oldest first."""
-        return await self._look(tape, lambda live: list(live.sealed(self._folder)))
+    async def _erase_in(
+        self, tape: str, segment: Segment | None, wanted: dict[int, TapeEntry]
+    ) -> None:
+        """Write a segment, or for None the live file, anew."""
+        beat = anyio.from_thread.check_cancelled
+        if segment is not None:
+            await anyio.to_thread.run_sync(
+                _pack, self._folder, segment, lambda part: rewritten(part, wanted), beat
+            )
+            return
+        async with self._tapes.alone(tape, shield=False) as live:
+
+            def write() -> None:
+                live.file.restore()
+                part = PartFile(live.file.fd, live.file.size)
+                write_part(live.file.path, rewritten(part, wanted), PRIVATE_FILE, beat)
+
+            await anyio.to_thread.run_sync(write)
 
     async def fork(
         self,
@@ -298,127 +445,105 @@ class FileTapeStore(TapeStore):
         self._tapes.check_writable()
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
+        path = self._folder.live_path(new_tape)
         fresh = self._folder.temporary_path(new_tape, next(self._forks))
 
-        def begin(copied: Sequence[TapeEntry], last: int) -> TapeEntry:
-            head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
-            return stamp([head], self._clock, head.id - 1)[0]
+        def check() -> None:
+            if path.exists() or self._folder.segments(new_tape):
+                raise TapeExists(_("there is a tape {tape} already", tape=new_tape))
 
-        # The parent may grow meanwhile: the copy holds what it had at the start.
+        def copy(seen: TapeSnapshot) -> None:
+            # The parent may grow meanwhile: the copy holds what it had at the start.
+            last = seen.last_id if to_entry is None else min(seen.last_id, to_entry)
+            entries = self._tapes.between(seen, from_entry or 1, last)
+            begin = next(entries, None)
+            parent = forked_part(from_tape, [begin] if begin else [], from_entry, last)
+            [head] = stamp([fork_header(new_tape, title, parent)], self._clock)
+            head = replace(head, id=max(1, parent.first - 1))
+            copied = itertools.chain([begin] if begin else [], entries)
+            # Each is an append of its own, since only whole appends were read.
+            lines = (encode_line(one) for one in copied if one.id > head.id)
+            write_part(
+                fresh,
+                itertools.chain([encode_line(head)], lines),
+                PRIVATE_FILE,
+                anyio.from_thread.check_cancelled,
+            )
+
+        def publish() -> None:
+            check()
+            fresh.rename(path)
+            sync_directory(path.parent)
+
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
-            self._files.copied[from_tape] += 1
             try:
-                async with self._tapes.snapshot(from_tape) as parts:
-                    await self._tapes.check_absent(new_tape)
-                    beat = anyio.from_thread.check_cancelled
-                    copy = partial(
-                        write_fork,
-                        first=from_entry,
-                        last=to_entry,
-                        begin=begin,
-                        out=fresh,
-                        beat=beat,
-                    )
-                    await anyio.to_thread.run_sync(copy, self._parts, parts)
-            finally:
-                self._files.copied[from_tape] -= 1
-                with anyio.CancelScope(shield=True), suppress(TapeError):
-                    await self._sweep(from_tape)
-            await self._tapes.publish(new_tape, fresh)
+                await anyio.to_thread.run_sync(check)
+                await self._tapes.look(from_tape, copy)
+                async with self._tapes.creating(new_tape):
+                    await anyio.to_thread.run_sync(publish)
+            except BaseException:
+                fresh.unlink(missing_ok=True)
+                raise
         self._grown(new_tape)
         return new_tape
 
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append an anchor that names an entry, by default the newest."""
-        target = await self._durable(tape) if entry_id is None else entry_id
-        return await super().create_anchor(tape, name, target, state)
-
-    async def list_anchors(self, tape: str) -> list[Anchor]:
-        """Return all anchors of a tape, oldest first."""
-        return await self._index.anchors(tape)
-
-    async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return the best matches, best first."""
-        return await self._index.search(query)
-
-    async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield new entries once they are durable."""
-        if not self._read_only:
-            async for entry in self._growth.follow(tape, after, self._durable, self.read):
-                yield entry
-        last = await self._durable(tape) if after is None else after
-        while True:
-            for entry in await self.read(tape, last + 1):
-                yield entry
-                last = entry.id
-            await self._clock.sleep(_LOOK)
+    # In the background.
 
     async def run(self) -> None:
-        """Check tapes for lost entries, pack segments and update the index, until cancelled."""
+        """Pack segments and update the index, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._index.run)
             if not self._read_only:
-                tasks.start_soon(self._packing.run)
-                tasks.start_soon(self._compare_heads)
+                tasks.start_soon(self._pack_sealed)
+
+    async def _pack_sealed(self) -> None:
+        beat = anyio.from_thread.check_cancelled
+        while True:
+            self._sealed = anyio.Event()
+            # This includes segments that failed before: there may be space by now.
+            for segment in await anyio.to_thread.run_sync(self._folder.raw_segments):
+                try:
+                    async with self._sealing:
+                        await anyio.to_thread.run_sync(
+                            _pack, self._folder, segment, as_they_are, beat
+                        )
+                except FileNotFoundError:
+                    continue  # A reset has dropped it.
+                except OSError as error:
+                    logger.warning(
+                        "%s stays unchanged, it cannot be packed: %s", segment.name, error.strerror
+                    )
+            await self._sealed.wait()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of open tapes, and the damage found, repaired or removed so far.
-
-        ``cut_tapes`` counts the tapes that lacked recorded entries at the start.
-        """
-        damage = {
-            "damaged_lines": self._parts.damaged_lines,
-            "mended_blocks": self._parts.repaired_blocks,
-            "emptied_lines": self._erasing.emptied,
+        """Return the number of open tapes, and the damage found so far."""
+        return {
+            "open_tapes": self._tapes.count,
+            "torn_bytes": self._tapes.torn_bytes,
+            "damaged_lines": sum(map(len, self._tapes.unreadable.values())),
         }
-        found = {**self._files.repaired, **damage}
-        return {"open_tapes": self._tapes.count, "cut_tapes": self._lacking, **found}
 
     async def close(self) -> None:
         """Close the index and all files and release the lock; no tape can be opened afterwards."""
         with anyio.CancelScope(shield=True):
             await self._index.close()
             await self._tapes.close()
-            self._heads.close()
         if not self._read_only:
             self._folder.unlock()
 
-    async def _compare_heads(self) -> None:
-        beat = anyio.from_thread.check_cancelled
-        self._lacking = await anyio.to_thread.run_sync(self._files.compare_heads, beat)
-
-    async def _look(self, tape: str, look: Callable[[LiveTape], _T]) -> _T:
-        """Return what a function reads from a tape in one consistent state.
-
-        Raises:
-            TapeNotFound: There is no such tape.
-            TapeError: The tape cannot be read, or another process kept archiving or resetting it.
-        """
-
-        def one_look(live: LiveTape) -> tuple[_T, bool]:
-            found = look(live)
-            # Another process may have reset the tape and removed segments before they were read.
-            path = self._folder.live_path(tape)
-            return found, not self._read_only or is_live(path, live.file.fd)
-
-        for _unused in range(_TRIES):
+    async def _durable(self, tape: str) -> int:
+        """Return the id of the last entry that is durable."""
+        if not self._read_only:
             async with self._tapes.use(tape) as live:
-                with map_os_errors(f"tape {tape} could not be read", TapeError):
-                    found, whole = await anyio.to_thread.run_sync(one_look, live)
-            if whole:
-                return found
-        raise TapeError(_("tape {tape} changes too quickly to be read: try again", tape=tape))
+                return live.file.durable_seq
+        async with self._tapes.snapshot(tape) as seen:
+            return seen.last_id
 
-    def _read(self, live: LiveTape, first: int, last: int | None) -> list[TapeEntry]:
-        return self._parts.read(live.parts(self._folder), first, last)
+    def _grown(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
+        self._growth.notify(tape)
+        self._index.mark_changed(tape, new)
 
-    def _read_each(self, live: LiveTape, ids: Collection[int]) -> list[TapeEntry]:
+    def _read_each(self, seen: TapeSnapshot, ids: Collection[int]) -> list[TapeEntry]:
         """Return the existing entries among these ids, in order."""
         ranges: list[tuple[int, int]] = []
         for other in sorted(ids):
@@ -426,15 +551,24 @@ class FileTapeStore(TapeStore):
                 ranges[-1] = ranges[-1][0], other
             else:
                 ranges.append((other, other))
-        parts = live.parts(self._folder)
-        read = (one for first, last in ranges for one in self._parts.read(parts, first, last))
+        read = (one for first, last in ranges for one in self._tapes.between(seen, first, last))
         return [entry for entry in read if entry.id in ids]
 
-    async def _durable(self, tape: str) -> int:
-        """Return the id of the last entry that is durable."""
-        async with self._tapes.use(tape) as live:
-            return live.file.durable_seq
 
-    def _grown(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
-        self._growth.notify(tape)
-        self._index.mark_changed(tape, new)
+def _pack(
+    folder: TapeFolder,
+    segment: Segment,
+    lines: Callable[[PartFile], Iterator[bytes]],
+    beat: Callable[[], None],
+) -> None:
+    """Write a segment's packed file from its present one, and remove the file that is not packed."""
+    raw, packed = folder.segment_path(segment), folder.packed_path(segment)
+    is_raw = raw.exists()
+    if is_raw and folder.overlaps(segment):
+        return
+    with folder.open_segment(segment) as part:
+        write_part(packed, lines(part), SEALED_FILE, beat)
+    if is_raw and not raw.exists():
+        # It was no part of its tape any more, and has been removed.
+        packed.unlink(missing_ok=True)
+    raw.unlink(missing_ok=True)

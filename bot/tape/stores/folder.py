@@ -1,22 +1,21 @@
-"""Name, lock, list, archive and replace the files of a tape folder.
+"""Name, lock and list the files of a tape folder. Blocking.
 
 Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
 become a path; the header entry names the session. A segment's name adds its time and ids:
-``<workspace>__<session>.20260210T100000Z.1-532.jsonl``, and ``.gz`` once it is packed. Unfinished
-files end with ``.new``.
+``<workspace>__<session>.20260210T100000Z.1-532.jsonl``, and ``.gz`` once it is packed; while both
+exist, the packed one counts. Unfinished files end with ``.new``.
 
-Archiving is atomic: the successor is written completely as ``….next``, then the live file is
-    renamed
-to its segment, then the successor to the live name. A successor without a live file means that
-archiving was interrupted after its second step, and is finished at the next open. Beside a live
-file it means that archiving did not happen, and the successor is removed.
+Archiving is atomic: the live file gets its segment's name as a second one, then its successor takes
+the first one over by one rename. A segment that overlaps the live file is an archiving that did not
+happen; the tape goes on in the live file, and the second name is removed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from hashlib import md5
 from pathlib import Path
@@ -24,13 +23,19 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bot.core.errors import TapeLocked
-from bot.core.files import PRIVATE_FILE, list_files, private_directory, sync_directory, write_synced
+from bot.core.files import (
+    PRIVATE_FILE,
+    list_files,
+    private_directory,
+    sync_directory,
+    write_synced,
+)
 from bot.core.i18n import _
+from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment
-from bot.tape.stores import line_scan as scan
+from bot.tape.stores.parts import PACKED, PartFile, open_part
 
 SEALED_FILE = 0o400
-_PACKED = ".gz"
 
 
 class TapeFolder:
@@ -71,6 +76,9 @@ class TapeFolder:
             for kind in ("__*.new", ".index.db.new*"):
                 for begun in list_files(self.root, f"{self._workspace}{kind}"):
                     begun.unlink()
+            for segment in self.raw_segments():
+                if self.packed_path(segment).exists() or self.overlaps(segment):
+                    self.segment_path(segment).unlink()
         except BaseException:
             self._lock.release()
             raise
@@ -92,18 +100,13 @@ class TapeFolder:
         """The path of the index of this workspace's tapes."""
         return self.root / f"{self._workspace}.index.db"
 
-    @property
-    def heads_path(self) -> Path:
-        """The path of the file with the newest entry of each tape."""
-        return self.root / f"{self._workspace}.heads"
-
     def segment_path(self, segment: Segment) -> Path:
         """Return the path of a segment before it is packed."""
         return self.root / segment.name
 
     def packed_path(self, segment: Segment) -> Path:
         """Return the path of a packed segment."""
-        return self.root / f"{segment.name}{_PACKED}"
+        return self.root / f"{segment.name}{PACKED}"
 
     def segments(self, tape: str) -> list[Segment]:
         """Return a tape's sealed segments, oldest first."""
@@ -113,18 +116,38 @@ class TapeFolder:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
         return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
 
-    def drop_segments(self, tape: str, last: int) -> None:
-        """Remove the files of a tape's segments up to an id.
+    def drop(self, segments: Iterable[Segment]) -> None:
+        """Remove the files of segments.
 
         Raises:
             OSError: The storage failed; some files may remain.
         """
-        dropped = [other for other in self.segments(tape) if other.last_id <= last]
-        for segment in dropped:
+        for segment in segments:
             self.segment_path(segment).unlink(missing_ok=True)
             self.packed_path(segment).unlink(missing_ok=True)
-        if dropped:
-            sync_directory(self.root)
+
+    @contextmanager
+    def open_segment(self, segment: Segment) -> Iterator[PartFile]:
+        """Open a segment's file, whether it is packed, or is being packed now.
+
+        Raises:
+            FileNotFoundError: It is gone.
+        """
+        packed = self.packed_path(segment)
+        with ExitStack() as stack:
+            try:
+                part = stack.enter_context(open_part(packed))
+            except FileNotFoundError:
+                try:
+                    part = stack.enter_context(open_part(self.segment_path(segment)))
+                except FileNotFoundError:
+                    part = stack.enter_context(open_part(packed))
+            yield part
+
+    def overlaps(self, segment: Segment) -> bool:
+        """Return whether a segment's archiving has not happened (yet): its entries are in the live file."""
+        head = _header(self.root / f"{segment.name.partition('.')[0]}.jsonl")
+        return head is not None and head.id <= segment.last_id
 
     def raw_segments(self) -> list[Segment]:
         """Return the segments of all tapes that are not, or not completely, packed."""
@@ -142,7 +165,7 @@ class TapeFolder:
 
     def stems(self) -> list[str]:
         """Return the file name stems of all tapes."""
-        kinds = (".jsonl", ".jsonl.next", f".jsonl{_PACKED}")
+        kinds = (".jsonl", f".jsonl{PACKED}")
         paths = [
             path for kind in kinds for path in list_files(self.root, f"{self._workspace}__*{kind}")
         ]
@@ -157,7 +180,7 @@ def _listed(paths: Iterable[Path]) -> list[Segment]:
     """Return the segments of these files, without duplicates, oldest first."""
     found = set()
     for path in paths:
-        name = path.name.removesuffix(_PACKED)
+        name = path.name.removesuffix(PACKED)
         if name.endswith(".jsonl"):
             first, _unused, last = name.split(".")[2].partition("-")
             if first.isdecimal() and last.isdecimal():
@@ -165,29 +188,12 @@ def _listed(paths: Iterable[Path]) -> list[Segment]:
     return sorted(found, key=lambda segment: (segment.first_id, segment.name))
 
 
-def successor_path(path: Path) -> Path:
-    """Return the path of a live file's successor."""
-    return path.with_name(path.name + ".next")
-
-
 def is_live(path: Path, fd: int) -> bool:
     """Return whether an open file still is the live file at this path."""
-    # While another process archives, the successor briefly is the live file.
-    for candidate in (path, successor_path(path), path):
-        with suppress(FileNotFoundError):
-            return os.path.samestat(candidate.stat(), os.fstat(fd))
-    return False
-
-
-def finish_archive(path: Path) -> None:
-    """Finish or undo an interrupted archiving of this live file."""
-    fresh = successor_path(path)
-    if fresh.exists():
-        if path.exists():
-            fresh.unlink()
-        else:
-            fresh.rename(path)
-        sync_directory(path.parent)
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
@@ -196,32 +202,49 @@ def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
     Raises:
         OSError: The storage failed; the old live file is in its place.
     """
-    fresh = successor_path(path)
-    write_synced(fresh, data)
-    if segment is None:
-        fresh.rename(path)
-    else:
-        sealed = path.with_name(segment.name)
-        path.rename(sealed)
-        try:
-            sealed.chmod(SEALED_FILE)
-            fresh.rename(path)
-        except BaseException:
-            sealed.rename(path)
-            path.chmod(PRIVATE_FILE)
-            raise
+    sealed = None if segment is None else path.with_name(segment.name)
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        write_synced(fresh, data)
+        if sealed is not None:
+            _second_name(path, sealed)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        if sealed is not None:
+            sealed.unlink(missing_ok=True)
+        raise
+    if sealed is not None:
+        sealed.chmod(SEALED_FILE)
     sync_directory(path.parent)
 
 
-def _session(path: Path) -> str | None:
-    """Return the session key in a live file's header."""
-    # The file may be archived at any moment.
-    for candidate in (path, successor_path(path), path):
-        with suppress(FileNotFoundError), scan.open_source(candidate) as source:
-            head = scan.first_entry(source)
-            named = head.data.get("session") if head and head.name == HEADER_EVENT else None
-            return named if isinstance(named, str) else None
+def _second_name(path: Path, other: Path) -> None:
+    try:
+        os.link(path, other)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        # A file system without links.
+        fresh = other.with_name(f"{other.name}.new")
+        write_synced(fresh, path.read_bytes())
+        fresh.rename(other)
+    sync_directory(path.parent)
+
+
+def _header(path: Path) -> TapeEntry | None:
+    """Return a live file's header, if there is one that can be read."""
+    with suppress(FileNotFoundError), open_part(path) as part:
+        line, _unused = part.first_line()
+        return line.entry if line and line.entry.name == HEADER_EVENT else None
     return None
+
+
+def _session(path: Path) -> str | None:
+    """Return the session key in a live file's header, if it can be read."""
+    head = _header(path)
+    named = head.data.get("session") if head else None
+    return named if isinstance(named, str) else None
 
 
 def _digest(text: str) -> str:

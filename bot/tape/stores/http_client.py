@@ -28,7 +28,6 @@ from bot.core.response_limits import limit_response
 from bot.tape.http_protocol import (
     BUSY,
     CONFLICT,
-    DAMAGED,
     SSE_MEDIA_TYPE,
     build_url,
     from_json,
@@ -348,7 +347,7 @@ def _see(answer: httpx.Response) -> None:
     Raises:
         _Failed: It is not; a retry may succeed.
     """
-    if answer.status_code in _FAILED and _problem(answer).get("error") != DAMAGED:
+    if answer.status_code in _FAILED:
         raise _Failed(answer)
 
 

@@ -14,8 +14,7 @@ import anyio.to_thread
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeExists, TapeNotFound
 from bot.core.i18n import _
-from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
-from bot.tape.codec import check_depth, decode_line, digest_content, encode_entries
+from bot.tape.codec import decode_entry, encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
@@ -49,15 +48,6 @@ class _Tape:
     segments: list[tuple[Segment, list[TapeEntry]]] = field(default_factory=list)
     version: int = 0
     dropped: int = 0
-    links: dict[int, ChainLink] = field(default_factory=dict)
-
-    def chain(self, entries: Sequence[TapeEntry]) -> None:
-        """Create the links of an append's entries."""
-        previous = list(self.links.values())[-1].value if self.links else CHAIN_START
-        for place, entry in enumerate(entries, start=1):
-            link = make_link(previous, entry.id, len(entries) - place, digest_content(entry))
-            self.links[entry.id] = link
-            previous = link.value
 
 
 class InMemoryTapeStore(TapeStore):
@@ -126,13 +116,6 @@ class InMemoryTapeStore(TapeStore):
 
         return await anyio.to_thread.run_sync(work, read)
 
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the entries of an id range."""
-        links, entries = self._get(tape).links, await self.read(tape, from_entry_id, to_entry_id)
-        return [links[entry.id] for entry in entries if entry.id in links]
-
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
@@ -176,12 +159,10 @@ class InMemoryTapeStore(TapeStore):
         parts = [*(entries for _unused, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
         heads = {part[0].id for part in parts if part}
-        changed = [entry.id for entry in pending_tombstones(tape, wanted, found, heads)]
+        changed = pending_tombstones(tape, wanted, found, heads)
         fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
         for part in parts:
             part[:] = [fresh.get(entry.id, entry) for entry in part]
-        for number in changed:
-            held.links[number] = tombstone_link(held.links[number], digest_content(fresh[number]))
         if held.entries[0].id in wanted and held.entries[0].name == HEADER_EVENT:
             held.title = header_title(held.entries[0])
         if wanted:
@@ -219,8 +200,6 @@ class InMemoryTapeStore(TapeStore):
         tape = _Tape(title)
         tape.entries = self._stamp([head], head.id - 1)
         tape.entries += [entry for entry in copied if entry.id > head.id]
-        for entry in tape.entries:
-            tape.chain([entry])
         tape.version = tape.entries[-1].id
         self._tapes[new_tape] = tape
         self._index.mark_changed(new_tape)
@@ -267,15 +246,12 @@ class InMemoryTapeStore(TapeStore):
         return sealed + held.entries
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        stamped = stamp(entries, self._clock, version)
-        check_depth(stamped, encode_entries(stamped).split(b"\n"))
-        return _read_back(*stamped)
+        return _read_back(*stamp(entries, self._clock, version))
 
     def _extend(self, tape: str, entries: Sequence[TapeEntry]) -> list[TapeEntry]:
         held = self._get(tape)
         stamped = self._stamp(entries, held.version)
         held.entries += stamped
-        held.chain(stamped)
         held.version += len(stamped)
         self._grown(tape, stamped)
         return stamped
@@ -289,7 +265,6 @@ class InMemoryTapeStore(TapeStore):
         else:
             held.segments.append((segment, held.entries))
         held.entries = stamped
-        held.chain(stamped)
         held.version += len(stamped)
         self._grown(tape, stamped)
 
@@ -300,5 +275,5 @@ class InMemoryTapeStore(TapeStore):
 
 def _read_back(*entries: TapeEntry) -> list[TapeEntry]:
     """Return entries as they would read back from a file."""
-    lines = [decode_line(raw) for raw in encode_entries(entries).splitlines()]
-    return [line.entry for line in lines if line is not None]
+    found = (decode_entry(raw) for raw in encode_entries(entries).splitlines())
+    return [entry for entry in found if entry is not None]

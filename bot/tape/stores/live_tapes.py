@@ -1,34 +1,111 @@
-"""Hold a limited number of a folder's tapes open; archive, reset and replace their live files."""
+"""Open a folder's tapes, share them among their users, and read them. See ``file`` for the rules."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from datetime import datetime
-from functools import partial
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
 
-from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
-from bot.core.files import replace_file, sync_directory
+from bot.core.append_file import AppendFile
+from bot.core.clock import Clock
+from bot.core.errors import TapeError, TapeNotFound
+from bot.core.files import disk_error_text, sync_directory
 from bot.core.i18n import _
-from bot.tape.chain import CHAIN_START
-from bot.tape.codec import encode_chained
-from bot.tape.entries import TapeEntry, event
-from bot.tape.store import REPAIR_EVENT, Segment, header_entry
-from bot.tape.stores.changes import check_version, stamp
-from bot.tape.stores.folder import TapeFolder, finish_archive, replace_live_file
-from bot.tape.stores.line_scan import FileSource
-from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors, no_such_tape
-from bot.tape.stores.part_reader import TapeSnapshot
-from bot.tape.stores.part_rewrite import swap_file
+from bot.tape.codec import encode_append
+from bot.tape.entries import TapeEntry
+from bot.tape.store import FORMAT, HEADER_EVENT, Segment, header_entry, last_dropped
+from bot.tape.stores.changes import stamp
+from bot.tape.stores.folder import TapeFolder, is_live
+from bot.tape.stores.parts import PartFile
 
+logger = logging.getLogger(__name__)
+
+_TRIES = 20
 _MOST_ABSENT = 10_000
 """How many names without a tape are remembered."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, eq=False)
+class LiveTape:
+    """An open tape.
+
+    Attributes:
+        tape: The session's key.
+        file: The live file.
+        head: The live file's header.
+        users: How many appends, and who take a snapshot, hold the tape.
+        free: Set when the last of them releases it, if somebody waits for that.
+    """
+
+    tape: str
+    file: AppendFile
+    head: TapeEntry
+    users: int = 0
+    free: anyio.Event | None = None
+    _sealed: list[Segment] | None = None
+
+    def sealed(self, folder: TapeFolder) -> list[Segment]:
+        """Return the segments before the live file, oldest first; the folder is read once. Blocking."""
+        if self._sealed is None:
+            low, high = last_dropped(self.head), self.head.id
+            found = folder.segments(self.tape) if high > 1 else []
+            self._sealed = [one for one in found if low < one.first_id and one.last_id < high]
+        return self._sealed
+
+
+@dataclass(frozen=True, slots=True)
+class TapeSnapshot:
+    """A tape at one moment. Blocking.
+
+    Attributes:
+        live: The live file, as far as it is durable.
+        opened: The open tape; what is appended to it later does not count.
+        last_id: The newest durable id.
+        folder: The tapes' folder.
+    """
+
+    live: PartFile
+    opened: LiveTape
+    last_id: int
+    folder: TapeFolder
+
+    def parts(self, first: int = 1) -> list[tuple[Segment | None, int, int]]:
+        """Return the parts with ids from one on, oldest first: segments, then None for the live file.
+
+        Each comes with its first and last id.
+        """
+        head = self.opened.head.id
+        sealed = self.opened.sealed(self.folder) if first < head else []
+        found = [(one, one.first_id, one.last_id) for one in sealed if one.last_id >= first]
+        return [*found, (None, head, self.last_id)]
+
+    @contextmanager
+    def open(self, segment: Segment | None) -> Iterator[PartFile]:
+        """Open a segment, or for None the live file.
+
+        Raises:
+            FileNotFoundError: The segment is gone.
+        """
+        if segment is None:
+            yield self.live
+        else:
+            with self.folder.open_segment(segment) as part:
+                yield part
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the live file still is the tape's."""
+        return is_live(self.folder.live_path(self.opened.tape), self.live.fd)
 
 
 class LiveTapes:
@@ -39,24 +116,32 @@ class LiveTapes:
 
     Args:
         folder: The tapes' folder.
-        files: Opens live files.
+        clock: Source of the entries' ``ts``.
+        sync: Sync the disk at each append.
         limit: How many tapes stay open.
         read_only: Open a tape anew for each use, and write nothing.
+
+    Attributes:
+        torn_bytes: How many bytes of appends that were not finished were cut off.
+        unreadable: The ids of the unreadable entries that were met, by tape.
     """
 
     def __init__(
-        self, folder: TapeFolder, files: LiveFiles, *, limit: int, read_only: bool
+        self, folder: TapeFolder, clock: Clock, *, sync: bool, limit: int, read_only: bool
     ) -> None:
         self._folder = folder
-        self._files = files
+        self._clock = clock
+        self._sync = sync
         self._limit = limit
         self._read_only = read_only
         self._open: OrderedDict[str, LiveTape] = OrderedDict()
+        self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._absent: set[str] = set()
-        self._opening = anyio.Lock()
         self._closed = False
         # Whether a new file name in the folder may not be durable yet.
-        self._directory_sync_due = False
+        self._unsynced = False
+        self.torn_bytes = 0
+        self.unreadable: dict[str, set[int]] = {}
 
     @property
     def count(self) -> int:
@@ -69,216 +154,153 @@ class LiveTapes:
 
     @asynccontextmanager
     async def use(self, tape: str) -> AsyncIterator[LiveTape]:
-        """Hold an open tape, so that it is not closed, archived or reset meanwhile.
+        """Hold an open tape, so that its live file is not replaced meanwhile.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be opened.
+        """
+        live = self._open.get(tape)
+        if live is None:
+            if self.is_known_absent(tape):
+                raise no_such_tape(tape)
+            async with self._lock_of(tape):
+                live = self._open.get(tape)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._opened, tape)
+                    self._open[tape] = live
+                live.users += 1
+        else:
+            self._open.move_to_end(tape)
+            live.users += 1
+        try:
+            if len(self._open) > self._limit:
+                self._evict()
+            yield live
+        finally:
+            live.users -= 1
+            if live.free is not None and not live.users:
+                live.free.set()
+
+    @asynccontextmanager
+    async def alone(self, tape: str, *, shield: bool = True) -> AsyncIterator[LiveTape]:
+        """Have an open tape for oneself; it is closed afterwards.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be opened.
+        """
+        with anyio.CancelScope(shield=shield):
+            async with self._lock_of(tape):
+                live = self._open.pop(tape, None)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._opened, tape)
+                try:
+                    with anyio.CancelScope(shield=True):
+                        while live.users:
+                            live.free = anyio.Event()
+                            await live.free.wait()
+                    with self._renaming():
+                        yield live
+                finally:
+                    live.file.close()
+
+    @asynccontextmanager
+    async def creating(self, tape: str) -> AsyncIterator[None]:
+        """Hold the name of a tape that is being created; who asks for it waits."""
+        self.check_writable()
+        with anyio.CancelScope(shield=True):
+            async with self._lock_of(tape):
+                if self._closed:
+                    raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
+                self._absent.discard(tape)
+                with self._renaming():
+                    yield
+
+    @contextmanager
+    def _renaming(self) -> Iterator[None]:
+        """After a failure, let the next opening make names durable first: appends must not precede them."""
+        try:
+            yield
+        except BaseException:
+            self._unsynced = True
+            raise
+
+    def _lock_of(self, tape: str) -> anyio.Lock:
+        return self._locks.setdefault(tape, anyio.Lock())
+
+    @asynccontextmanager
+    async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
+        """Yield a tape as it is; it may grow, or be archived or reset, meanwhile.
 
         Raises:
             TapeNotFound: There is no such tape.
             TapeError: It cannot be opened.
         """
         if self._read_only:
-            seen = await anyio.to_thread.run_sync(self._open_file, tape)
-            try:
-                yield seen
-            finally:
-                seen.file.close()
-            return
-        live = self._open.get(tape)
-        if live is None:
-            if self.is_known_absent(tape):
-                raise no_such_tape(tape)
-            async with self._opening:
-                live = self._open.get(tape)
-                if live is None:
-                    live = await self._opened(tape)
-                    self._open[tape] = live
-                live.users += 1
-                self._evict()
+            live = await anyio.to_thread.run_sync(self._opened, tape)
+            fd = live.file.fd
         else:
-            self._open.move_to_end(tape)
-            live.users += 1
+            async with self.use(tape) as live:
+                fd = os.dup(live.file.fd)
+        part = PartFile(fd, live.file.size)
         try:
-            yield live
+            yield TapeSnapshot(part, live, live.file.durable_seq, self._folder)
         finally:
-            live.users -= 1
-            if live.free is not None:
-                live.free.set()
-                live.free = None
-            elif len(self._open) > self._limit and not self._opening.locked():
-                # While all were in use, none could be closed. Who holds the lock may be about to replace one.
-                self._evict()
+            os.close(fd)
 
-    @asynccontextmanager
-    async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
-        """Yield a snapshot of a tape, which may grow, or be archived or reset, meanwhile.
+    async def look(self, tape: str, look: Callable[[TapeSnapshot], _T]) -> _T:
+        """Return what a function reads from a tape in one consistent state.
 
         Raises:
             TapeNotFound: There is no such tape.
-            OSError: The storage failed.
+            TapeError: The tape cannot be read, or it was reset again and again.
         """
-        async with self.use(tape) as live:
-            descriptor = os.dup(live.file.fd)
+
+        def one_look(seen: TapeSnapshot) -> tuple[_T | None, bool]:
             try:
-                parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
-            except BaseException:
-                os.close(descriptor)
-                raise
-        try:
-            yield parts
-        finally:
-            os.close(descriptor)
-
-    async def create(self, tape: str, title: str | None) -> None:
-        """Create a tape with its header if it does not exist."""
-        self.check_writable()
-        async with self._opening:
-            self._absent.discard(tape)
-            await anyio.to_thread.run_sync(self._create_file, tape, title)
-
-    async def turn_over(
-        self,
-        tape: str,
-        carry: Sequence[TapeEntry],
-        *,
-        title: str | None = None,
-        seal_at: datetime | None = None,
-        expect: int | None = None,
-    ) -> Segment | None:
-        """Start a new live file with a header and ``carry``; seal the old one, or drop all entries.
-
-        Args:
-            tape: The session's key.
-            carry: Entries to append after the header.
-            title: A new title; None to keep the present one.
-            seal_at: Time for the segment's name; None to drop all entries.
-            expect: The version that the tape must have.
-
-        Raises:
-            VersionConflict: The tape's version is not ``expect``; nothing was done.
-        """
-        self.check_writable()
-        failed = f"tape {tape} could not be archived or reset"
-        segment: Segment | None = None
-        with anyio.CancelScope(shield=True):
-            async with self._opening:
-                live = self._open.pop(tape, None)
-                if live is None:
-                    live = await anyio.to_thread.run_sync(self._open_file, tape)
-                # New users wait for the lock, so this ends.
-                try:
-                    await self._drain(live)
-                    check_version(tape, expect, live.file.queued_seq)
-                    with map_os_errors(failed, TapeWriteError):
-                        await anyio.to_thread.run_sync(live.file.restore)
-                    if seal_at is not None:
-                        segment = self._folder.next_segment(
-                            tape, live.first_id, live.file.durable_seq, seal_at
-                        )
-                    data = self._begin(live, carry, title, segment)
-                finally:
-                    live.file.close()
-                with map_os_errors(failed, TapeWriteError):
-                    self._directory_sync_due = True
-                    await anyio.to_thread.run_sync(replace_live_file, live.file.path, data, segment)
-                    self._directory_sync_due = False
-                await anyio.to_thread.run_sync(self._files.note_head, tape, data)
-        return segment
-
-    def _begin(
-        self,
-        live: LiveTape,
-        carry: Sequence[TapeEntry],
-        title: str | None,
-        segment: Segment | None,
-    ) -> bytes:
-        """Return the content of the live file that follows another one."""
-        kept = title if title is not None else live.title
-        dropped = live.file.queued_seq if segment is None else live.dropped
-        head = header_entry(live.tape, kept, previous=segment, dropped=dropped)
-        fresh = stamp([head, *carry], self._files.clock, live.file.queued_seq)
-        return encode_chained(fresh, live.chain_end)[0]
-
-    async def replace(self, seen: TapeSnapshot, fresh: Path) -> bool:
-        """Replace a live file by a rewritten one, with what was appended since the snapshot.
-
-        Args:
-            seen: Snapshot of the tape when rewriting began.
-            fresh: The rewritten file; it is gone afterwards.
-
-        Returns:
-            Whether the snapshot's live file was still the live one; if not, nothing was done.
-
-        Raises:
-            OSError: The storage failed; the old file is in its place.
-        """
-        with anyio.CancelScope(shield=True):
-            try:
-                async with self._opening:
-                    live = self._open.pop(seen.tape, None)
-                    if live is None:
-                        live = await anyio.to_thread.run_sync(self._open_file, seen.tape)
-                    try:
-                        await self._drain(live)
-                        same = live.first_id == seen.first_id
-                        if same:
-                            since = FileSource(live.file.fd, live.file.size)
-                            self._directory_sync_due = True
-                            await anyio.to_thread.run_sync(
-                                swap_file, live.file.path, fresh, since, seen.live.size
-                            )
-                            self._directory_sync_due = False
-                    finally:
-                        live.file.close()
-            finally:
-                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
-        return same
-
-    async def check_absent(self, tape: str) -> None:
-        """Check that there is no tape of this name.
-
-        Raises:
-            TapeExists: There is one.
-        """
-        async with self._opening:
-            await anyio.to_thread.run_sync(self._check_absent, tape)
-
-    async def publish(self, tape: str, fresh: Path) -> None:
-        """Make a completely written file the live file of a new tape.
-
-        Raises:
-            TapeExists: A tape of this name exists by now.
-            TapeWriteError: The storage failed.
-        """
-
-        def take() -> None:
-            self._check_absent(tape)
-            path = self._folder.live_path(tape)
-            with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
-                try:
-                    fresh.rename(path)
-                    sync_directory(path.parent)
-                except OSError:
-                    path.unlink(missing_ok=True)
+                found = look(seen)
+            except FileNotFoundError:
+                if seen.is_live:
                     raise
+                # A reset has removed segments before they were read.
+                return None, False
+            # Another process may have reset the tape before its segments were listed.
+            return found, not self._read_only or seen.is_live
 
-        try:
-            async with self._opening:
-                self._absent.discard(tape)
-                await anyio.to_thread.run_sync(take)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
-            raise
+        for _unused in range(_TRIES):
+            async with self.snapshot(tape) as seen:
+                with map_os_errors(f"tape {tape} could not be read", TapeError):
+                    found, whole = await anyio.to_thread.run_sync(one_look, seen)
+            if whole:
+                return found  # type: ignore[return-value]  # whole
+        raise TapeError(_("tape {tape} changes too quickly to be read: try again", tape=tape))
+
+    def between(self, seen: TapeSnapshot, first: int, last: int | None) -> Iterator[TapeEntry]:
+        """Yield the entries of an id range, both ends included; ids that lack one are damage."""
+        for segment, begin, end in seen.parts(first):
+            low, high = max(first, begin), end if last is None else min(last, end)
+            if low > high:
+                continue
+            try:
+                with seen.open(segment) as part:
+                    for line in part.lines(low, high):
+                        self.record_damage(seen.opened.tape, range(low, line.entry.id))
+                        low = line.entry.id + 1
+                        yield line.entry
+            except FileNotFoundError:
+                if not seen.is_live:
+                    raise
+            self.record_damage(seen.opened.tape, range(low, high + 1))
 
     async def close(self) -> None:
         """Close all files; no tape can be opened afterwards."""
         self._closed = True
-        async with self._opening:
-            while self._open:
-                _unused, live = self._open.popitem()
-                await self._drain(live)
-                with suppress(OSError):
-                    await anyio.to_thread.run_sync(live.file.restore)
-                live.file.close()
+        for tape in list(self._open):
+            with suppress(TapeError):
+                async with self.alone(tape) as live:
+                    with suppress(OSError):
+                        await anyio.to_thread.run_sync(live.file.restore)
 
     def check_writable(self) -> None:
         """Check that tapes may be written.
@@ -289,67 +311,128 @@ class LiveTapes:
         if self._read_only:
             raise TapeError(_("these tapes were opened for reading only"))
 
-    async def _opened(self, tape: str) -> LiveTape:
-        """Open a tape, and remember if there is none. Nothing creates one meanwhile: the caller holds the lock."""
-        try:
-            return await anyio.to_thread.run_sync(self._open_file, tape)
-        except TapeNotFound:
-            if len(self._absent) >= _MOST_ABSENT:
-                self._absent.clear()
-            self._absent.add(tape)
-            raise
-
-    def _open_file(self, tape: str) -> LiveTape:
-        if self._closed:
-            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
-        if self._directory_sync_due:
-            with map_os_errors(f"tape {tape} could not be opened", TapeError):
-                sync_directory(self._folder.root)
-            self._directory_sync_due = False
-        return self._files.open(tape)
-
-    def _create_file(self, tape: str, title: str | None) -> None:
-        path = self._folder.live_path(tape)
-        if self._closed:
-            raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
-        if path.exists():
-            return
-        # Segments without a live file: somebody removed it. Its ids are not used again.
-        with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
-            sealed = self._folder.segments(tape)
-            last = sealed[-1] if sealed else None
-            version = last.last_id if last else 0
-            head = [header_entry(tape, title, previous=last)]
-            if gone := self._files.last_known_id(tape, version):
-                head.append(event(REPAIR_EVENT, {"missing": gone}))
-            data, _unused = encode_chained(
-                stamp(head, self._files.clock, max(version, gone)), CHAIN_START
-            )
-            self._directory_sync_due = True
-            replace_file(path, data)
-            self._directory_sync_due = False
-            self._files.note_head(tape, data)
-
-    def _check_absent(self, tape: str) -> None:
-        if self._closed:
-            raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
-        path = self._folder.live_path(tape)
-        with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
-            finish_archive(path)
-            if path.exists() or self._folder.segments(tape):
-                raise TapeExists(_("there is a tape {tape} already", tape=tape))
-
     def _evict(self) -> None:
         """Close the least recently used tapes beyond the limit."""
-        for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
+        for name, live in list(self._open.items())[: len(self._open) - self._limit]:
             # A failed append must be cut off before its bytes could be read as acknowledged.
             if not live.users and live.file.sound:
                 del self._open[name]
                 live.file.close()
 
-    async def _drain(self, live: LiveTape) -> None:
-        """Wait until nobody holds the tape; an append holds it until it is durable."""
-        while live.users:
-            # Only one waits: who closes or replaces a file holds the lock.
-            live.free = anyio.Event()
-            await live.free.wait()
+    # Files. Blocking.
+
+    def _opened(self, tape: str) -> LiveTape:
+        """Open a tape's live file; cut off an append that was not finished."""
+        if self._closed:
+            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
+        path = self._folder.live_path(tape)
+        with map_os_errors(f"tape {tape} could not be opened", TapeError):
+            if self._unsynced:
+                with self._renaming():
+                    self._unsynced = False
+                    sync_directory(self._folder.root)
+            if not path.exists():
+                self._note_absent(tape)
+                raise no_such_tape(tape)
+            file = AppendFile(path, sync=self._sync, writable=not self._read_only)
+            try:
+                return self._read_ends(tape, file)
+            except BaseException:
+                file.close()
+                raise
+
+    def _note_absent(self, tape: str) -> None:
+        """Remember that there is no such tape: nobody else creates one."""
+        if not self._read_only:
+            if len(self._absent) >= _MOST_ABSENT:
+                self._absent.clear()
+            self._absent.add(tape)
+
+    def _read_ends(self, tape: str, file: AppendFile) -> LiveTape:
+        part = PartFile(file.fd, file.size)
+        tail = part.tail()
+        line, before = part.first_line()
+        head = line.entry if line else header_entry(tape, None)
+        named = head.data.get("session") if head.name == HEADER_EVENT else None
+        last_id = tail.last_id
+        if line is None:
+            # Nothing in the file can be read; its ids follow the sealed ones.
+            last_id = max((one.last_id for one in self._folder.segments(tape)), default=0)
+            last_id += tail.damaged
+            head = replace(head, id=last_id + 1)
+        elif named is None:
+            head = replace(header_entry(tape, None), id=head.id - min(before, head.id - 1))
+        elif named != tape:
+            raise TapeError(
+                _(
+                    "the file of tape {tape} belongs to {named}: {name}",
+                    tape=tape,
+                    named=named,
+                    name=file.path.name,
+                )
+            )
+        if type(form := head.data.get("format")) is int and form > FORMAT:
+            raise TapeError(
+                _(
+                    "tape {tape} was written by a newer tapebot (format {form}); update this one",
+                    tape=tape,
+                    form=form,
+                )
+            )
+        if not self._read_only:
+            self._mend(file, tail.end, newline=tail.newline)
+            if dropped := last_dropped(head):
+                # A reset that was killed left them.
+                with suppress(OSError):
+                    self._folder.drop(
+                        one for one in self._folder.segments(tape) if one.last_id <= dropped
+                    )
+        file.size = tail.end
+        file.set_sequence(last_id)
+        if line is None and not self._read_only:
+            [head] = stamp([head], self._clock, last_id)
+            file.append_now(encode_append([head]), head.id)
+        self.record_damage(tape, range(last_id - tail.damaged + 1, last_id + 1))
+        return LiveTape(tape, file, head)
+
+    def _mend(self, file: AppendFile, end: int, *, newline: bool) -> None:
+        """Write a damaged last newline again, and cut off what follows the last whole append."""
+        if newline or end < file.size:
+            # The descriptor appends only.
+            fd = os.open(file.path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                if newline:
+                    os.pwrite(fd, b"\n", end - 1)
+                os.ftruncate(fd, end)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        if end < file.size:
+            logger.warning(
+                "%s ends with %d bytes of an append that was not finished; they were removed",
+                file.path.name,
+                file.size - end,
+            )
+            self.torn_bytes += file.size - end
+
+    def record_damage(self, tape: str, ids: range) -> None:
+        """Note the ids of unreadable entries; what is new is logged."""
+        if ids:
+            known = self.unreadable.setdefault(tape, set())
+            if fresh := set(ids) - known:
+                logger.warning("damaged lines of a tape cannot be read: %d", len(fresh))
+                known |= fresh
+
+
+def no_such_tape(tape: str) -> TapeNotFound:
+    """Return the error that says that there is no such tape."""
+    return TapeNotFound(_("there is no tape {tape}", tape=tape))
+
+
+@contextmanager
+def map_os_errors(failure: str, kind: type[TapeError]) -> Iterator[None]:
+    """Raise an ``OSError`` as an error that says what it means for the tape."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure}: {disk_error_text(error)}; recorded entries are kept") from error

@@ -14,7 +14,6 @@ import httpx
 
 from bot.core.errors import TapeRefused
 from bot.core.ids import new_id
-from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.http_protocol import (
     IDEMPOTENCY_KEY_HEADER,
@@ -28,7 +27,6 @@ from bot.tape.http_protocol import (
     encode_tombstones,
     from_json,
     hit_from,
-    link_from,
     parse_entries,
     query_record,
     segment_from,
@@ -112,20 +110,6 @@ class RemoteTapeStore(TapeStore):
             # Entries appended meanwhile are left out: the first page names the tape's version.
             last = _number(answer, "ETag") if last is None else last
         return entries
-
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the entries of an id range, as the server holds them."""
-        first: int | None = _bounded(from_entry_id or 1)
-        found: list[ChainLink] = []
-        while first is not None:
-            params: Params = {"first": first, "limit": MAX_PAGE_SIZE}
-            if to_entry_id is not None:
-                params["last"] = _bounded(to_entry_id)
-            page, first = self._json(await self._get("/chain", tape, params), _links_from)
-            found += page
-        return found
 
     async def read_back(
         self, tape: str, before: int | None = None
@@ -374,12 +358,6 @@ def _anchors_from(body: Any) -> tuple[list[Anchor], int | None]:
     following = body["next"]
     anchors = [anchor_from(one) for one in body["anchors"]]
     return anchors, None if following is None else int(following)
-
-
-def _links_from(body: Any) -> tuple[list[ChainLink], int | None]:
-    following = body["next"]
-    links = [link_from(one) for one in body["links"]]
-    return links, None if following is None else int(following)
 
 
 def _if_match(version: int | None) -> dict[str, str]:

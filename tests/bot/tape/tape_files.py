@@ -13,9 +13,6 @@ from waiting import until
 
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.parity import CHUNK, ParityLayout, protected_length
-
-LOCATOR = 40
 
 
 @asynccontextmanager
@@ -49,13 +46,6 @@ def full_disk(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def killed_before(path: Path, data: bytes) -> None:
-    """Leave of a tape's file what a kill in the middle of an append leaves: it was not acknowledged."""
-    path.write_bytes(data)
-    for heads in path.parent.glob("*.heads"):
-        heads.unlink()
-
-
 async def pack_all(folder: Path) -> list[Path]:
     """Let every segment that is raw be packed in the background; return the packed files."""
     async with opened(folder) as store, anyio.create_task_group() as tasks:
@@ -71,12 +61,3 @@ def flip(path: Path, *offsets: int) -> None:
         data[offset] ^= 0x10
     path.chmod(0o600)
     path.write_bytes(data)
-
-
-def spoil(path: Path, *offsets: int) -> None:
-    """Damage a packed file at these bytes, and the parity of each, so that nothing mends them."""
-    end = protected_length(path.stat().st_size - 2 * LOCATOR)
-    assert end is not None
-    layout = ParityLayout(end)
-    groups = {offset // CHUNK % layout.groups for offset in offsets}
-    flip(path, *offsets, *(end + LOCATOR + layout.record(group) + 9 for group in groups))

@@ -25,15 +25,15 @@ TAPE = "telegram:42"
 MOMENTS = [
     "before unlink other",
     "after unlink other",
-    "before fsync fork",
-    "after fsync fork",
-    "before replace fork",
-    "after replace fork",
-    "before rename packed",
-    "after rename packed",
-    "after unlink fork",
-    "before rename fork",
-    "after rename fork",
+    "before fsync fresh",
+    "after fsync fresh",
+    "before replace fresh",
+    "after replace fresh",
+    "before replace packed",
+    "after replace packed",
+    "after unlink fresh",
+    "before rename fresh",
+    "after rename fresh",
 ]
 """Of the index's digest; of a part written anew; of one packed anew; of the index's new file."""
 

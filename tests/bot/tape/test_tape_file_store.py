@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from tape_files import opened, says
@@ -55,11 +56,12 @@ def make_long(folder: Path, count: int) -> None:
     """Make the tape's file as the store would have, with this many entries."""
     [path] = folder.glob("*.jsonl")
     line = (
-        '{"id":%d,"kind":"message","payload":{"role":"user","content":"a line of talk, number %d"},'
-        '"meta":{"ts":"2026-02-10T10:00:00.000+00:00"}}\n'
+        b'{"id":%d,"kind":"message","payload":{"role":"user","content":"a line of talk, number %d"},'
+        b'"meta":{"ts":"2026-02-10T10:00:00.000+00:00"}'
     )
-    with path.open("a") as file:
-        file.writelines(line % (number, number) for number in range(2, count + 1))
+    lines = (line % (number, number) for number in range(2, count + 1))
+    with path.open("ab") as file:
+        file.writelines(b'%b,"crc":"%08x"}\n' % (one, crc32(one)) for one in lines)
 
 
 def bytes_read() -> int:

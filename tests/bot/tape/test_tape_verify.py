@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from tape_files import flip, killed_before, live_file, opened, pack_all, says
+from tape_files import flip, live_file, opened, pack_all, says
 
 from bot.cli.main import main
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, zone_entries
-from bot.tape.codec import encode_entries
+from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.store import HEADER_EVENT, header_entry, named_anchor_entry
 from bot.tape.stores.folder_verification import verify_folder
@@ -38,7 +38,7 @@ def lines(*appends: list[TapeEntry], first: int = 1) -> Lines:
             for place, one in enumerate(batch)
         ]
         first += len(batch)
-        found += encode_entries(stamped).splitlines(keepends=True)
+        found += encode_append(stamped).splitlines(keepends=True)
     return found
 
 
@@ -66,7 +66,7 @@ GOOD = lines([begin()], says_("a"), says_("b", "c", "d"), says_("e"))
         (lambda: GOOD + lines(says_("x", "y", "z"), first=7)[:2], "no problems"),
         (lambda: [*GOOD[:3], b"\xff" + GOOD[3][1:], *GOOD[4:]], "line 4 (byte "),
         (lambda: [*GOOD[:2], *GOOD[3:]], "entries 3 to 3 are missing"),
-        (lambda: [*GOOD[:4], *GOOD[5:]], "entries 3 to 5 is incomplete"),
+        (lambda: [*GOOD[:4], *GOOD[5:]], "up to entry 5 is incomplete"),
         (lambda: [*GOOD[:1], GOOD[2], GOOD[1], *GOOD[3:]], "entry 2 is out of order"),
         (lambda: [*GOOD, GOOD[1]], "entry 2 is duplicated"),
         (lambda: GOOD[1:], "does not begin with a header"),
@@ -89,7 +89,7 @@ async def test_what_is_wrong_in_a_file_is_named_with_its_place(
     async with opened(home / "tapes") as store:
         await store.create_tape(TAPE)
     live = live_file(home / "tapes")
-    killed_before(live, b"".join(change()))
+    live.write_bytes(b"".join(change()))
     assert main(["tape", "verify"]) == (said != "no problems")
     told = capsys.readouterr().out
     assert said in told
@@ -97,7 +97,7 @@ async def test_what_is_wrong_in_a_file_is_named_with_its_place(
 
 
 async def lived(home: Path) -> Path:
-    """Tapes that have seen archives, resets, repairs, forks and packing."""
+    """Tapes that have seen archives, resets, kills, forks and packing."""
     folder = home / "tapes"
     async with opened(folder) as store:
         await store.create_tape(TAPE)
@@ -114,9 +114,9 @@ async def lived(home: Path) -> Path:
     live = next(
         p for p in folder.glob("*.jsonl") if p.name.count(".") == 1 and "lost" in p.read_text()
     )
-    killed_before(live, live.read_bytes()[:-5])
+    live.write_bytes(live.read_bytes()[:-5])
     async with opened(folder) as store:
-        await store.append(TAPE, says("after a repair"))
+        await store.append(TAPE, says("after a kill"))
         await store.archive(TAPE)
         await store.append(TAPE, says("live"))
     return folder
@@ -179,7 +179,7 @@ async def test_a_file_that_the_storage_does_not_give_back_is_named_and_the_other
     assert report.tapes == 3
 
 
-@pytest.mark.parametrize("share", [0.2, 0.99, 1.0], ids=["cut", "parity cut", "flipped"])
+@pytest.mark.parametrize("share", [0.2, 0.99, 1.0], ids=["cut", "end cut", "flipped"])
 async def test_damage_to_a_packed_segment_is_told_in_one_line_each(
     home, capsys, monkeypatch, share
 ):

@@ -123,7 +123,7 @@ def test_it_holds_everything_but_what_is_computed_again(home, tmp_path):
     assert saved == {name: data for name, data in tree(home).items() if name not in left_out}
     assert "workspace/poetry.lock" in saved
     assert any(name.startswith("blobs/2c/") for name in saved)
-    kinds = (".lock", ".owner", ".heads", ".index.db", ".index.db.sum", "-wal", "-shm", ".log")
+    kinds = (".lock", ".owner", ".index.db", ".index.db.sum", "-wal", "-shm", ".log")
     assert all(
         name.endswith(kinds) or name.startswith(("vectors/", "blobs/incoming/"))
         for name in left_out

@@ -46,12 +46,12 @@ select name from tapebot.tape join tapebot.indexed on indexed.tape = tape.id
 where workspace = %s and (%s::bytea[] is null or name = any(%s::bytea[])) and upto < version
 """
 _MISSING = """
-select tape.id, tape.erasures, state.upto, found.id, found.body, found.link, found.more
+select tape.id, tape.erasures, state.upto, found.id, found.body
 from tapebot.tape join tapebot.indexed state on state.tape = tape.id cross join lateral (
-    select id, body, link, more from (
-        select id, body, link, more, sum(octet_length(body)) over (order by id) - octet_length(body) as before
+    select id, body from (
+        select id, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
         from (
-            select id, body, link, more from tapebot.entry
+            select id, body from tapebot.entry
             where entry.tape = tape.id and id > state.upto order by id limit %s
         ) as page
     ) as summed where before < %s
@@ -144,9 +144,9 @@ class EntryIndexer:
 def _documents(tape: str, rows: Sequence[Row]) -> str:
     """Return what a search finds entries by as JSON, for the first of them up to a missing id."""
     made: list[Any] = []
-    for *_, number, body, link, more in rows:
+    for *_, number, body in rows:
         if number != rows[0][3] + len(made):
             break
-        entry = entry_of(number, bytes(body), link, more)
+        entry = entry_of(number, bytes(body))
         made.append(None if entry is None else index_document(tape, entry))
     return json.dumps(made)

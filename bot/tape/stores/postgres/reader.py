@@ -14,7 +14,6 @@ from bot.core.database.connections import Database
 from bot.core.database.pool import Row
 from bot.core.errors import TapeNotFound, TapeUnavailable
 from bot.core.i18n import _
-from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.state_reads import TapeState, current_reads
 from bot.tape.store import Segment
@@ -23,7 +22,6 @@ from bot.tape.stores.postgres.rows import (
     bytea_to_text,
     clamp_id,
     entry_of,
-    link_of,
     text_to_bytea,
 )
 
@@ -38,51 +36,43 @@ where workspace = %s and name = any(%s::bytea[])
 """
 # The entries are in one partition, which is known once the tape's row is found.
 _PAGE = """
-select tape.version, tape.live, found.id, found.body, found.link, found.more
+select tape.version, tape.live, found.id, found.body
 from tapebot.tape left join lateral (
-    select id, body, link, more from tapebot.entry
+    select id, body from tapebot.entry
     where entry.tape = tape.id and id >= %s and id <= %s order by id limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _PAGE_BACK = """
-select tape.version, tape.live, found.id, found.body, found.link, found.more
+select tape.version, tape.live, found.id, found.body
 from tapebot.tape left join lateral (
-    select id, body, link, more from tapebot.entry
+    select id, body from tapebot.entry
     where entry.tape = tape.id and id < %s order by id desc limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id desc
 """
 _THESE = """
-select tape.version, tape.live, found.id, found.body, found.link, found.more
+select tape.version, tape.live, found.id, found.body
 from tapebot.tape left join lateral (
-    select id, body, link, more from tapebot.entry where entry.tape = tape.id and id = any(%s)
+    select id, body from tapebot.entry where entry.tape = tape.id and id = any(%s)
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _ANCHORS = """
-select tape.version, tape.live, found.id, found.body, found.link, found.more
+select tape.version, tape.live, found.id, found.body
 from tapebot.tape left join lateral (
-    select id, body, link, more from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
+    select id, body from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _LAST_ANCHOR = """
-select tape.version, tape.live, found.id, found.body, found.link, found.more
+select tape.version, tape.live, found.id, found.body
 from tapebot.tape left join lateral (
-    select id, body, link, more from tapebot.entry
+    select id, body from tapebot.entry
     where entry.tape = tape.id and kind = 'anchor' and md5(name) = md5(%s::bytea) and name = %s
     order by id desc limit 1
 ) as found on true
 where workspace = %s and tape.name = %s
-"""
-_LINKS = """
-select tape.version, found.id, found.link, found.more
-from tapebot.tape left join lateral (
-    select id, link, more from tapebot.entry
-    where entry.tape = tape.id and id >= %s and id <= %s
-) as found on true
-where workspace = %s and name = %s order by found.id
 """
 _SEGMENTS = """
 select segment.name, first_id, last_id
@@ -178,12 +168,6 @@ class TapeReader:
         """Return the first entries of an id range, up to ``most``."""
         return await self._page(tape, _PAGE, clamp_id(first), clamp_id(last), most)
 
-    async def links(self, tape: str, first: int, last: int) -> list[ChainLink]:
-        """Return the links of the entries of an id range."""
-        rows = await self._ask(tape, _LINKS, clamp_id(first), clamp_id(last))
-        found = (link_of(number, link, more) for _unused, number, link, more in rows)
-        return [chain_link for chain_link in found if chain_link is not None]
-
     async def read_by_ids(self, tape: str, ids: Sequence[int]) -> EntryPage:
         """Return the existing entries among these ids."""
         return await self._page(tape, _THESE, [other for other in ids if other <= MAX_ROW_ID])
@@ -257,7 +241,5 @@ def map_read_errors(database: Database, what: str) -> AbstractContextManager[Non
 
 
 def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:
-    found = (
-        entry_of(number, body, link, more) for _unused, _unused, number, body, link, more in rows
-    )
+    found = (entry_of(number, body) for _unused, _unused, number, body in rows)
     return [entry for entry in found if entry is not None]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.tape.chain import ChainLink, link_from_bytes
-from bot.tape.codec import decode_line, encode_entries
+from bot.tape.codec import decode_line, encode_line
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
 from bot.tape.index.documents import Document, documents_of
 from bot.tape.index.labels import Labels, serialize_labels
@@ -16,8 +15,6 @@ from bot.tape.store import HEADER_EVENT
 
 _ANY_ID = 1
 """The id in each stored body, since the database assigns the real one."""
-
-_OPENING = b'{"id":%d,' % _ANY_ID
 
 MAX_ROW_ID = 2**62
 """Larger than any tape's id, and within the range of the id columns."""
@@ -45,7 +42,7 @@ class EntryColumns:
     Attributes:
         kinds: Their kinds.
         names: Their encoded names; None for kinds without a name.
-        bodies: Their lines of JSON.
+        bodies: Their lines of JSON, with their CRC.
         terms: Their search documents; None if they are indexed later.
     """
 
@@ -85,23 +82,14 @@ def pack(tape: str, entries: Sequence[TapeEntry], *, indexed: bool = True) -> En
     Raises:
         InvalidEntry: An entry would not read back exactly.
     """
-    bodies = [encode_entries([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
+    bodies = [encode_line(replace(entry, id=_ANY_ID))[:-1] for entry in entries]
     names = [None if entry.name is None else text_to_bytea(entry.name) for entry in entries]
     terms = [index_document(tape, entry) for entry in entries] if indexed else None
     return EntryColumns([entry.kind for entry in entries], names, bodies, terms)
 
 
-def link_of(number: int, link: bytes | None, more: int | None) -> ChainLink | None:
-    """Return a row's link in the chain of digests, or None."""
-    return None if link is None else link_from_bytes(link, number, more or 0)
-
-
-def entry_of(number: int, body: bytes, link: bytes | None, more: int | None) -> TapeEntry | None:
-    """Return a row's entry; None if it is unreadable or does not match its digest."""
-    if link is not None:
-        chain_link, content = link_of(number, link, more), body[len(_OPENING) : -1]
-        if chain_link is None or not body.startswith(_OPENING) or not chain_link.covers(content):
-            return None
+def entry_of(number: int, body: bytes) -> TapeEntry | None:
+    """Return a row's entry; None if it does not match its CRC."""
     line = decode_line(body)
     return None if line is None else replace(line.entry, id=number)
 

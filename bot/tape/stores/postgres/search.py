@@ -39,10 +39,10 @@ cross join lateral (
 ) as found order by found.entry
 """
 _BODIES = """
-select w.tape, w.id, found.body, found.link, found.more
+select w.tape, w.id, found.body
 from unnest(%(on)s::bigint[], %(ids)s::bigint[]) as w (tape, id)
 cross join lateral (
-    select body, link, more from tapebot.entry e where e.tape = {tape} and e.id = w.id offset 0
+    select body from tapebot.entry e where e.tape = {tape} and e.id = w.id offset 0
 ) as found
 """
 
@@ -153,7 +153,7 @@ async def _entries(
     )
 
     def decoded() -> dict[Key, TapeEntry]:
-        read = {(tape, number): entry_of(number, *row) for tape, number, *row in rows}
+        read = {(tape, number): entry_of(number, body) for tape, number, body in rows}
         return {key: entry for key, entry in read.items() if entry is not None}
 
     # Texts may be of any length.

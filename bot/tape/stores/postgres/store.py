@@ -12,8 +12,6 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import _
-from bot.tape.chain import ChainLink
-from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry, find_last_anchor
@@ -107,13 +105,6 @@ class PostgresTapeStore(TapeStore):
         last = MAX_ROW_ID if to_entry_id is None else to_entry_id
         return await self._reader.read(tape, from_entry_id or 1, last)
 
-    async def chain_links(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[ChainLink]:
-        """Return the links of the entries of an id range."""
-        last = MAX_ROW_ID if to_entry_id is None else to_entry_id
-        return await self._reader.links(tape, from_entry_id or 1, last)
-
     def damage(self, tape: str) -> list[str]:
         """Return descriptions of the damage found in a tape."""
         return unreadable_text(self._reader.damaged_of(tape))
@@ -158,7 +149,7 @@ class PostgresTapeStore(TapeStore):
     async def restore(
         self,
         tape: str,
-        lines: AsyncIterable[Sequence[TapeLine]],
+        pages: AsyncIterable[Sequence[TapeEntry]],
         *,
         title: str | None,
         version: int,
@@ -168,7 +159,7 @@ class PostgresTapeStore(TapeStore):
 
         Args:
             tape: The session's key.
-            lines: Batches of entries with their links, in order of ids; ids may be missing.
+            pages: Batches of entries, in order of ids; ids may be missing.
             title: A title to display.
             version: The newest id in use.
             segments: The sealed segments, oldest first; entries after them are live.
@@ -179,7 +170,7 @@ class PostgresTapeStore(TapeStore):
             TapeWriteError: The database failed or is unreachable; the tape was not created, unless
                 the connection broke at the very end.
         """
-        await self._writer.restore(tape, lines, title=title, version=version, segments=segments)
+        await self._writer.restore(tape, pages, title=title, version=version, segments=segments)
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""

@@ -22,7 +22,6 @@ from bot.core.database.connections import Database, server_message
 from bot.core.database.pool import Connection, Row
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
-from bot.tape.codec import TapeLine, check_depth
 from bot.tape.entries import TapeEntry
 from bot.tape.state_reads import forget_state
 from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
@@ -74,8 +73,7 @@ insert into tapebot.tape (workspace, name, title, version, live, made_by)
 """
 _SEAL = "insert into tapebot.segment (tape, first_id, last_id, name) values (%s, %s, %s, %s)"
 _PUT = """
-select tapebot.restore_entries(
-    %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb, %s::int[], %s::bytea[])
+select tapebot.restore_entries(%s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
 """
 _BEGIN_AT = "update tapebot.tape set live = %s where id = %s"
 _ERASE = """
@@ -110,7 +108,6 @@ class TapeWriter:
         """Append entries; return them with their ids."""
         stamped = stamp(entries, self._clock)
         packed = await _packed(tape, stamped, indexed=False)
-        check_depth(stamped, packed.bodies)
         with _map_write_errors(f"tape {tape}"):
             [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
         _see(tape, outcome, expect, last)
@@ -180,7 +177,7 @@ class TapeWriter:
         """Return the id of the last entry that a reset dropped, from the live part's header."""
         cursor = await connection.execute(_HEADER, [*datas, live])
         row = await cursor.fetchone()
-        head = None if row is None else entry_of(live, bytes(row[0]), None, None)
+        head = None if row is None else entry_of(live, bytes(row[0]))
         return 0 if head is None else last_dropped(head)
 
     async def fork(
@@ -229,7 +226,7 @@ class TapeWriter:
     async def restore(
         self,
         tape: str,
-        lines: AsyncIterable[Sequence[TapeLine]],
+        pages: AsyncIterable[Sequence[TapeEntry]],
         *,
         title: str | None,
         version: int,
@@ -250,17 +247,10 @@ class TapeWriter:
                 if row is None:
                     raise TapeExists(_("there is a tape {tape} already", tape=tape))
                 live = None
-                async for page in lines:
+                async for page in pages:
                     await _put(connection, row[0], tape, page)
                     if live is None:
-                        live = next(
-                            (
-                                tape_line.entry.id
-                                for tape_line in page
-                                if tape_line.entry.id > sealed
-                            ),
-                            None,
-                        )
+                        live = next((entry.id for entry in page if entry.id > sealed), None)
                 if live is None:
                     raise TapeWriteError(
                         f"tape {tape} has no readable entry after its last segment"
@@ -352,18 +342,14 @@ async def _see_names(connection: Connection, tape: str, segments: Sequence[Segme
         )
 
 
-async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeLine]) -> None:
+async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeEntry]) -> None:
     for run in _runs(page):
-        entries = [line.entry for line in run]
-        packed = await anyio.to_thread.run_sync(pack, tape, entries)
-        mores = [line.link.more if line.link else None for line in run]
-        links = [line.link.to_bytes() if line.link else None for line in run]
-        place = [number, entries[0].id - 1]
-        await connection.execute(_PUT, [*place, *packed.arguments, mores, links])
+        packed = await anyio.to_thread.run_sync(pack, tape, run)
+        await connection.execute(_PUT, [number, run[0].id - 1, *packed.arguments])
 
 
-def _runs(page: Sequence[TapeLine]) -> Iterator[list[TapeLine]]:
-    """Yield runs of lines with consecutive ids."""
+def _runs(page: Sequence[TapeEntry]) -> Iterator[list[TapeEntry]]:
+    """Yield runs of entries with consecutive ids."""
     placed = enumerate(page)
-    for _unused, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
-        yield [line for _unused, line in run]
+    for _unused, run in groupby(placed, key=lambda one: one[1].id - one[0]):
+        yield [entry for _unused, entry in run]

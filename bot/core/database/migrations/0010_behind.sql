@@ -73,17 +73,12 @@ begin
 end $$;
 
 -- Ids may be missing in what is restored.
-create or replace function tapebot.restore_entries(
-    of_tape bigint, after bigint, kinds text[], names bytea[], bodies bytea[], terms jsonb,
-    mores int[], links bytea[]
+create function tapebot.restore_entries(
+    of_tape bigint, after bigint, kinds text[], names bytea[], bodies bytea[], terms jsonb
 ) returns void language plpgsql as $$
 begin
-    insert into tapebot.entry (tape, id, kind, name, body, more, link)
-        select of_tape, after + place, kind, name, body, more, link
-        from unnest(kinds, names, bodies, mores, links)
-            with ordinality as fresh (kind, name, body, more, link, place);
     update tapebot.indexed set upto = after where tape = of_tape and upto < after;
-    perform tapebot.put_documents(of_tape, after, terms);
+    perform tapebot.put_entries(of_tape, after, kinds, names, bodies, terms);
 end $$;
 
 -- As before; the copy is found up to where its source is.
@@ -92,15 +87,13 @@ create or replace function tapebot.copy_entries(
 ) returns void language plpgsql as $$
 declare
     added text[];
-    start bytea = tapebot.chain_end(target, after);
 begin
     insert into tapebot.indexed (tape) values (target) on conflict do nothing;
     with wanted as materialized (
         select exists (select from tapebot.tape where id = source and live = seen_live) as there
     ), copied as (
-        insert into tapebot.entry (tape, id, kind, name, body, more, link)
-        select target, one.id, one.kind, one.name, one.body, 0,
-            tapebot.chain(start, one.id, 0, one.body) over (order by one.id)
+        insert into tapebot.entry (tape, id, kind, name, body)
+        select target, one.id, one.kind, one.name, one.body
         from tapebot.entry as one
         where one.tape = source and one.id > after and one.id <= last and (select there from wanted)
         order by one.id
