@@ -81,8 +81,8 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
 
 async def test_what_one_side_replaced_holds_again_for_the_other(tmp_path):
     async with home(tmp_path) as here:
-        await here.ask(ADA, "Remember that I like zebras")
-        await here.ask(ELSE, "Remember that I like yaks")
+        await here.ask(ADA, "remember: I like zebras")
+        await here.ask(ELSE, "remember: I like yaks")
         await here.join(ADA, ELSE)
         await here.ask(ELSE, "/memory edit 1 I own a quokka")
         await here.ask(ADA, "/memory edit 2 I own a numbat")
@@ -135,7 +135,7 @@ async def test_a_pause_on_one_side_holds_on_both(tmp_path):
     async with home(tmp_path) as here:
         await here.ask(ELSE, "/memory pause")
         await here.join(ADA, ELSE)
-        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ADA, "remember: I like zebras")
         assert (await here.scope("fake:7")).paused
         await here.part(ADA)
         assert (await here.scope("fake:7")).paused

@@ -21,7 +21,7 @@ async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(
     assert month.stale() == []
     believed = {fact.text for fact in month.active}
     assert life.lasting <= believed
-    assert len(month.invented) > turns // 100
+    assert len(month.invented) > turns // 150
     assert believed.isdisjoint(month.invented)
     assert all(fact.valid_to for fact in month.ended)
     assert not any(fact.valid_to for fact in month.active)
