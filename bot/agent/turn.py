@@ -252,9 +252,11 @@ class Turn:
                     await self.end("error", _(_MESSAGE_REFUSED), error=_MESSAGE_REFUSED)
                     return
                 if reply.tool_calls and self._steps < self._agent.max_steps:
-                    answers = bool(reply.content.strip()) and all(
-                        map(is_answered, reply.tool_calls)
-                    )
+                    opened = self._fold.turns.open_turn
+                    # A client's own tool may have any name.
+                    answers = opened is not None and not opened.client
+                    answers = answers and all(map(is_answered, reply.tool_calls))
+                    answers = answers and bool(reply.content.strip())
                     await self._step(replace(reply, content="") if answers else reply)
                     done = await self._calls.run_pending(self.id)
                     if answers and done and await self._answer(reply, beside=True):

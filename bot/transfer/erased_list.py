@@ -5,7 +5,8 @@ tapes' names, ids of entries, numbers of facts, times, and the signature of the 
 
 Rule 1: a line is written before its entries are erased, so a kill loses none.
 Rule 2: a line counts for entries that are older than it: after a restore, ids are given again.
-Rule 3: a restored entry goes as a whole, where the erasure may have left a part of it.
+Rule 3: what an erasure left of an entry is known by its digest: a backup from after it stays as it is. Of an
+    older entry all texts go, where the erasure may have left some.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import json
 import logging
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bot.bus.local import LocalBus
@@ -26,19 +28,18 @@ from bot.core.clock import Clock, format_time
 from bot.core.files import PRIVATE_FILE, list_files_below, replace_file, write_all
 from bot.memory.erasure.entry_eraser import EntryEraser
 from bot.memory.erasure.erasure_query import EntryLocation
-from bot.memory.erasure.persons_entries import is_persons_entry
+from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.erasure.record_eraser import RecordEraser
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.compartments import BUS_EVENT
-from bot.memory.records.event_names import FILE_EVENTS
 from bot.memory.records.fact_fold import CHAIN_EVENTS
-from bot.memory.records.tombstones import is_erased, tombstone
+from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 from bot.transfer.backup_signature import is_signed, signing_key
 
 ERASED_LIST = "erased.jsonl"
-_COPIES = ("exports", "console", "channels")
+_COPIES = ("exports", "console", "channels/web")
 """Folders of a home with copies of what was said."""
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class ErasedList:
         tape: str,
         *,
         ids: Collection[int] = (),
+        parts: Mapping[int, str] = MappingProxyType({}),
         facts: Collection[int] = (),
         beliefs: Collection[str] = (),
         quotes: Collection[tuple[int, str, int]] = (),
@@ -71,7 +73,8 @@ class ErasedList:
 
         Args:
             tape: The tape.
-            ids: Ids of its entries.
+            ids: Ids of its entries that go as a whole.
+            parts: Digests of what is left of others, by their ids; see ``entry_digest``.
             facts: Numbers of facts in its records.
             beliefs: Ids of beliefs in its records.
             quotes: Number of a fact that stays, tape and entry, of each quote that it loses.
@@ -82,6 +85,7 @@ class ErasedList:
             OSError: The home's list cannot be written.
         """
         told: dict[str, Any] = {"tape": tape_digest(tape), "at": format_time(self._clock.now())}
+        told["parts"] = {str(number): parts[number] for number in sorted(parts)}
         told |= {"ids": sorted(ids), "facts": sorted(facts), "beliefs": sorted(beliefs)}
         told["quotes"] = sorted([fact, tape_digest(where), entry] for fact, where, entry in quotes)
         told |= {"blobs": sorted(blobs)} if blobs else {}
@@ -149,13 +153,19 @@ async def erase_again(home: Path, workspace: str, signer: str) -> int:
     try:
         names = {tape_digest(name): name for name in await store.list_tapes()}
         places = {
-            (names.get(line["tape"], ""), entry) for line in lines for entry in line.get("ids", ())
+            (names.get(line["tape"], ""), int(entry))
+            for line in lines
+            for entry in (*line.get("ids", ()), *line.get("parts", ()))
         }
         for digest, name in names.items():
             theirs = [line for line in lines if line.get("tape") == digest]
             changed += await _erase_tape(store, name, theirs, names, places) if theirs else 0
         blobs = FolderBlobs(home / "blobs")
-        for blob in {blob for line in lines for blob in line.get("blobs", ())}:
+        gone = {blob for line in lines for blob in line.get("blobs", ())}
+        for name in names.values() if gone else ():
+            async for entry in store.read_back(name):
+                gone -= blobs_in(entry)
+        for blob in gone:
             changed += bool(await blobs.remove(blob))
     finally:
         await store.close()
@@ -188,25 +198,28 @@ async def _erase_tape(
         quotes = {(fact, names.get(where, ""), entry) for fact, where, entry in line["quotes"]}
         beliefs = frozenset(line.get("beliefs", ()))
         version, fresh = await store.version(tape), list[TapeEntry]()
-        for number in sorted(one for one in line["ids"] if one <= version):
+        parts = {int(number): digest for number, digest in line.get("parts", {}).items()}
+        for number in sorted(one for one in (*line["ids"], *parts) if one <= version):
             for entry in await store.read(tape, number, number):
+                if entry_digest(entry) == parts.get(number):
+                    continue
                 matcher = _Everything() if entry.name == BUS_EVENT else TextMatcher()
                 eraser = RecordEraser(matcher, facts, places, beliefs, quotes=quotes)
-                new = _erased(entry, eraser)
+                new = _erased(entry, eraser, whole=number not in parts)
                 if str(entry.meta.get("ts", "")) <= at and new != entry:
                     fresh.append(new)
         changed += await store.erase(tape, fresh) if fresh else 0
     return changed
 
 
-def _erased(entry: TapeEntry, eraser: RecordEraser) -> TapeEntry:
+def _erased(entry: TapeEntry, eraser: RecordEraser, *, whole: bool) -> TapeEntry:
     if is_erased(entry):
         return entry
     if entry.kind == "event" and entry.name in CHAIN_EVENTS:
         # A fold reads what came before instead of a state.
         data = {key: value for key, value in entry.data.items() if key != "state"}
         return eraser.clear(replace(entry, payload={**entry.payload, "data": data}))
-    if is_persons_entry(entry) or (entry.kind == "event" and entry.name in FILE_EVENTS):
+    if whole:
         return tombstone(entry)
     return EntryEraser(_Everything()).clear(entry)
 

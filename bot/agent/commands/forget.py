@@ -140,7 +140,13 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
     _check_asker(shown, context)
     only, query = confirmed_query(entry, shown, picked)
-    erased = await context.erase(query, entry, (only.facts, only.messages))
+    more: ErasurePreview | None = None
+    if context.author.id not in shown.askers:
+        # What an owner may erase besides was not shown to whoever asked.
+        found = await context.preview_erasure(query, entry)
+        within = {fact.id for fact in found.facts} <= set(only.facts)
+        more = None if within and found.message_count <= only.messages else found
+    erased = more or await context.erase(query, entry, (only.facts, only.messages))
     if isinstance(erased, ErasurePreview):
         # Everything is shown again, since pieces picked before may have other numbers now.
         _all, query = confirmed_query(entry, shown, ())

@@ -162,10 +162,11 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
 
 def is_answered(call: ToolCall) -> bool:
     """Return whether a model says that its text beside a call is the whole answer, if all is saved."""
-    with suppress(ValueError):
+    if call.name.replace(".", "_") != SAVE_TOOL.wire_name:
+        return False
+    with suppress(ValueError, RecursionError):
         arguments = json.loads(call.arguments)
-        if isinstance(arguments, dict) and call.name.replace(".", "_") == SAVE_TOOL.wire_name:
-            return arguments.get("answered") is True
+        return isinstance(arguments, dict) and arguments.get("answered") is True
     return False
 
 

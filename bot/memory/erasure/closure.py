@@ -41,7 +41,13 @@ from bot.memory.records.conversation_entries import (
     replaced_entry_id,
 )
 from bot.memory.records.event_names import FILE_EVENTS, FILE_KEPT, HISTORY_EVENT, REPLY
-from bot.memory.records.fact import Evidence, Fact, evidence_list_from_json, fact_from_json
+from bot.memory.records.fact import (
+    Evidence,
+    Fact,
+    comparison_key,
+    evidence_list_from_json,
+    fact_from_json,
+)
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.tombstones import is_erased, tombstone
@@ -172,10 +178,15 @@ class Closure:
         for scope, facts in scopes.items() if self.takes_all else ():
             self._choose(scope, [fact for fact in facts.values() if seeking.loses(fact)])
         # Copies: in the workspace, and in the scopes of linked identities from before the link.
-        seeking = RecordEraser(self.matcher)
+        said = {comparison_key(fact.gloss) for fact in self.facts.values() if fact.gloss}
         for scope, facts in scopes.items():
             if scope != self.home:
-                self._choose(scope, [fact for fact in facts.values() if seeking.loses(fact)])
+                self._choose(scope, [one for one in facts.values() if self._is_copy(one, said)])
+
+    def _is_copy(self, fact: Fact, said: Collection[str]) -> bool:
+        """Return whether a fact is one of these sentences, or rests on what an erased one rests on."""
+        rests = not self._evidence.isdisjoint(one.place for one in fact.evidence)
+        return rests or comparison_key(fact.gloss) in said
 
     def _choose(self, scope: str, facts: Iterable[Fact]) -> None:
         for fact in facts:
@@ -187,6 +198,9 @@ class Closure:
                     self._of_facts.add_passage(text)
                     self.matcher.add_passage(text)
                     self._keep_lines(text)
+                if len(fact.gloss.split()) > 1:
+                    # A sentence says it, however short it is.
+                    self.matcher.add_passage(fact.gloss, 1)
                 self._rests_on(fact.evidence)
 
     def _rests_on(self, evidence: Iterable[Evidence]) -> None:
@@ -335,6 +349,8 @@ class Closure:
         said = entry.kind == "message" and is_persons_entry(entry)
         if self._asked.is_empty or said or place == self.request or is_erased(entry):
             return False
+        if not self.takes_all:
+            return False
         turn = entry.meta.get("turn", entry.data.get("turn"))
         asking = place[0] == self.request[0] and turn == self.request_turn != ""
         return not asking and self._asked.holds(entry_texts(entry))
@@ -427,7 +443,9 @@ class Closure:
         if self._is_tombstone(source, entry) or is_erased(entry):
             self.erased.add(place)
         elif is_persons_entry(entry) and entry.kind == "message":
-            for text in message_texts(entry):
+            # What it quotes is no word of its author.
+            own = replace(entry, meta={**entry.meta, "quote": None})
+            for text in message_texts(own):
                 self.matcher.remove_passages(text)
 
     def settle(
@@ -449,7 +467,7 @@ class Closure:
         for source in sources:
             eraser = self._record_eraser(source)
             self._records[source.name] = eraser
-            self._entries[source.name] = EntryEraser(self.matcher, eraser.facts)
+            self._entries[source.name] = EntryEraser(eraser.matcher, eraser.facts)
 
     def _record_eraser(self, source: SourceTape) -> RecordEraser:
         """Return the eraser of a tape's records, and note the present records that lose text."""

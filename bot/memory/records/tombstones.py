@@ -6,7 +6,9 @@ Rule 2: no text of anybody stays, except the sender's name.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from bot.memory.records.conversation_entries import QUESTION
@@ -92,3 +94,9 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
         for key in (QUESTION, "buttons", "files"):
             payload.pop(key, None)
     return replace(entry, payload=payload, meta={**kept_meta(entry.meta), ERASED_META_KEY: True})
+
+
+def entry_digest(entry: TapeEntry) -> str:
+    """Return what tells whether an entry is as an erasure left it."""
+    told = json.dumps([entry.kind, entry.payload, entry.meta], sort_keys=True)
+    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -7,7 +7,7 @@ still there, and the redelivered confirmation finds and erases the rest.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +30,7 @@ from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
 from bot.memory.erasure.persons_entries import blobs_in
-from bot.memory.records.tombstones import is_erased, tombstone
+from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.derived_files import (
@@ -254,7 +254,8 @@ class Eraser:
         self._size += len(str(fresh.payload))
 
     async def _erase_all(self, plan: Closure, places: Iterable[tuple[SourceTape, int]]) -> None:
-        for source, number in places:
+        # The home last: after a kill, what is there still identifies the copies elsewhere.
+        for source, number in sorted(places, key=lambda one: one[0].name == plan.home):
             for entry in await self._store.read(source.name, number, number):
                 if (found := plan.replacement(source, entry)) is not None:
                     self._add_tombstone(source.name, found[1])
@@ -268,13 +269,13 @@ class Eraser:
         waiting, self._waiting, self._size = self._waiting, {}, 0
         for tape, tombstones in waiting.items():
             ids = [entry.id for entry in tombstones]
-            self._note_erased(tape, ids)
+            self._note_erased(tape, tombstones)
             # Before the tape as well: after a kill nothing would show that vectors remain.
             await self._drop_vectors(tape, ids)
             self._changed += await self._store.erase(tape, tombstones)
             await self._drop_vectors(tape, ids)
 
-    def _note_erased(self, tape: str, ids: list[int]) -> None:
+    def _note_erased(self, tape: str, fresh: Sequence[TapeEntry]) -> None:
         """Write to the list that restored backups obey what is erased next."""
         if self.note is None or self._closure is None:
             return
@@ -282,7 +283,8 @@ class Eraser:
         try:
             self.note(
                 tape,
-                ids=ids,
+                ids=[entry.id for entry in fresh if is_erased(entry)],
+                parts={entry.id: entry_digest(entry) for entry in fresh if not is_erased(entry)},
                 facts=records.facts,
                 beliefs=records.beliefs,
                 quotes=records.quotes,
