@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from bot.bus import Attachment
+from bot.bus.media.blobs import FolderBlobs
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -11,6 +15,8 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
+from bot.transfer.backup_signature import signer_of, signing_key
+from bot.transfer.erased_list import erase_again
 from tests.bot.agent.telling import BOB, EVE, GROUP, pressed, say
 
 KEY = "I keep my spare key under the blue pot"
@@ -98,3 +104,41 @@ async def test_no_arguments_of_a_call_beside_an_answer_stop_the_session(tmp_path
     model = ScriptedModel([odd, text_reply("well")])
     async with session_host(tmp_path, model) as host:
         assert await host.channel.ask("hello") == "well"
+
+
+async def test_a_backup_from_after_an_erasure_is_restored_as_it_is(tmp_path):
+    """Also what quoted the erased words, what stood beside them, and a file that was sent again."""
+    steps = [
+        tool_call_reply(("memory_daily", {"content": "Took the cat to Zanzibar hospital"})),
+        text_reply("noted"),
+        tool_call_reply(("memory_daily", {"content": "Paid the rent for January"})),
+    ]
+    told = iter(steps)
+    model = ScriptedModel(lambda _: next(told, text_reply("ok")))
+    home, restored = tmp_path / "home", tmp_path / "restored"
+    blobs = FolderBlobs(home / "blobs")
+    async with session_host(home, model) as host:
+        await say(host, "Took the cat to Zanzibar hospital")
+        await say(host, "Paid the rent for January")
+        await say(host, KEY, sender=BOB, **MEMBER)
+        await say(host, "My flight leaves at nine", sender=EVE, quote=KEY, **MEMBER)
+        blob = await blobs.put(b"a contract")
+        file = Attachment("document", "a.txt", "text/plain", 10, blob)
+        await say(host, "the xylophone contract", attachments=(file,))
+        for words in ("zanzibar", "xylophone"):
+            await say(host, f"/memory forget {words}")
+            await say(host, pressed(host)[0][1])
+        await say(host, "/memory forget blue pot", sender=BOB, **MEMBER)
+        await say(host, pressed(host)[0][1], sender=BOB, **MEMBER)
+        host.clock.advance(3_600)
+        await blobs.put(b"a contract")
+        await say(host, "here it is again", attachments=(file,))
+        before = [await host.tape(one) for one in ("fake:1", "fake:-1")]
+        assert "Paid the rent" in str(before[0])
+        assert "My flight leaves at nine" in str(before[1])
+    shutil.copytree(home, restored)
+    assert await erase_again(restored, "", signer_of(signing_key(home))) == 0
+    async with session_host(restored, talking()) as host:
+        for tape, entries in zip(("fake:1", "fake:-1"), before, strict=True):
+            assert (await host.tape(tape))[: len(entries)] == entries
+    assert await FolderBlobs(restored / "blobs").get(blob) == b"a contract"
