@@ -233,10 +233,16 @@ def _second_name(path: Path, other: Path) -> None:
 
 
 def _header(path: Path) -> TapeEntry | None:
-    """Return a live file's header, if there is one that can be read."""
+    """Return a live file's header, if there is one that can be read.
+
+    Behind damaged lines it must name this tape: a fork may have a copy of its parent's.
+    """
     with suppress(FileNotFoundError), open_part(path) as part:
-        line, _unused = part.first_line()
-        return line.entry if line and line.entry.name == HEADER_EVENT else None
+        line, damaged = part.first_line()
+        if line and line.entry.name == HEADER_EVENT:
+            named = str(line.entry.data.get("session"))
+            if not damaged or path.name.endswith(f"__{_digest(named)}.jsonl"):
+                return line.entry
     return None
 
 

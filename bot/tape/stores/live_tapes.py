@@ -19,7 +19,7 @@ from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound
 from bot.core.files import disk_error_text, sync_directory
 from bot.core.i18n import _
-from bot.tape.codec import encode_append
+from bot.tape.codec import encode_append, quick_id
 from bot.tape.entries import TapeEntry
 from bot.tape.store import FORMAT, HEADER_EVENT, Segment, header_entry, last_dropped
 from bot.tape.stores.changes import stamp
@@ -356,12 +356,17 @@ class LiveTapes:
         named = head.data.get("session") if head.name == HEADER_EVENT else None
         last_id = tail.last_id
         if line is None:
-            # Nothing in the file can be read; its ids follow the sealed ones.
+            # Nothing in the file can be read; no id is used again that its lines or the sealed ones seem to have.
             last_id = max((one.last_id for one in self._folder.segments(tape)), default=0)
-            last_id += tail.damaged
+            last_id = max(
+                last_id + tail.damaged, *(quick_id(raw) for _at, raw in part.raw_lines()), 0
+            )
             head = replace(head, id=last_id + 1)
-        elif named is None:
-            head = replace(header_entry(tape, None), id=head.id - min(before, head.id - 1))
+        elif named is None or (before and named != tape):
+            # The header is damaged. A fork may have a copy of its parent's behind it.
+            sealed = [one.last_id for one in self._folder.segments(tape) if one.last_id < head.id]
+            first = max(sealed) + 1 if sealed else head.id - min(before, head.id - 1)
+            head = replace(header_entry(tape, None), id=first)
         elif named != tape:
             raise TapeError(
                 _(

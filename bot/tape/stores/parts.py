@@ -197,6 +197,9 @@ class PartFile:
         name = (status.st_dev, status.st_ino, status.st_mtime_ns)
         table = _TABLES.get(name, lambda: _table(self.fd, self.size))
         begin = max(0, bisect_right(table, target, key=lambda block: block[1]) - 1)
+        # A block without a readable line has the first id of the block before.
+        while begin and table[begin - 1][1] == table[begin][1]:
+            begin -= 1
         offset = 0
         for place in range(begin, len(table)):
             start = table[place][0]

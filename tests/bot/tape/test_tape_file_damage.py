@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from forked_tape import names
 from sampling import some
-from tape_files import live_file, opened, says
+from tape_files import live_file, opened, pack_all, says
 
 from bot.core.errors import TapeError
 from bot.tape.entries import SESSION_START, TapeEntry
@@ -39,6 +39,13 @@ async def written(folder: Path, batches: list[list[str]]) -> list[TapeEntry]:
         for batch in batches:
             await store.append_many(TAPE, [says(text) for text in batch])
         return await store.read(TAPE)
+
+
+def damage(path: Path, offset: int, byte: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] = byte
+    path.chmod(0o600)
+    path.write_bytes(data)
 
 
 async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path):
@@ -96,3 +103,45 @@ async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(
             await service.ensure_bootstrap_anchor()
             told = names(await service.read_entries())
             assert told == [HEADER_EVENT, SESSION_START]
+
+
+@pytest.mark.parametrize("byte", [0x0A, 0x7F])
+async def test_a_damaged_header_hides_nothing_else(tmp_path, byte):
+    """Neither the segments before it, nor that their ids are in use, nor what a fork copied."""
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        await store.append_many(TAPE, [says("sealed")] * 5)
+        await store.archive(TAPE, [says("carried")])
+        sealed = await store.read(TAPE)
+    damage(live_file(tmp_path), 40, byte)
+    async with opened(tmp_path) as store:
+        found = await agreed(store)
+        assert [entry for entry in found if entry.id != 7] == sealed[:6] + sealed[7:]
+        assert len(await store.segments(TAPE)) == 1
+        await store.reset(TAPE)
+        assert await store.version(TAPE) == 9
+    damage(live_file(tmp_path), 40, byte)
+    async with opened(tmp_path) as store:
+        assert (await store.append(TAPE, says("on"))).id > 9
+        await store.reset(TAPE)
+        kept = await store.append_many(TAPE, [says("kept")] * 3)
+        parent = live_file(tmp_path)
+        await store.fork(TAPE, "telegram:42:child")
+    [child] = set(tmp_path.glob("*.jsonl")) - {parent}
+    damage(child, 40, byte)
+    async with opened(tmp_path) as store:
+        assert (await store.read("telegram:42:child"))[-3:] == kept
+        assert (await store.append("telegram:42:child", says("on"))).id == kept[-1].id + 1
+
+
+async def test_a_packed_line_that_cannot_be_read_costs_no_other_block(tmp_path):
+    found = await written(tmp_path, [[f"{number}" * 20_000] for number in range(6)])
+    path = live_file(tmp_path)
+    damage(path, path.read_bytes().find(b"3" * 5_000) + 10, 0x7F)
+    async with opened(tmp_path) as store:
+        await store.archive(TAPE)
+    await pack_all(tmp_path)
+    async with opened(tmp_path) as store:
+        for entry in found:
+            assert await store.read(TAPE, entry.id, entry.id) == [entry] * (entry.id != 5)
+        assert store.statistics()["damaged_lines"] == 1
