@@ -271,10 +271,13 @@ class FileTapeStore(TapeStore):
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
         """Seal the live file into a segment."""
-        segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
+        try:
+            segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
+        finally:
+            # What has failed may have been done.
+            self._sealed.set()
+            self._grown(tape, carry)
         assert segment is not None
-        self._sealed.set()
-        self._grown(tape, carry)
         return segment
 
     async def reset(
@@ -300,22 +303,30 @@ class FileTapeStore(TapeStore):
                 await self._index.mark_untrusted()
             except TapeError as error:
                 raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
-            await self._turn_over(tape, carry, title=title, expect=expect)
-            self._tapes.unreadable.pop(tape, None)
-            self._erasures[tape] += 1
-            self._grown(tape)
-            # Opening the tape removes its dropped segments; packing could bring one back.
-            async with self._sealing, self._tapes.use(tape):
-                pass
             try:
-                await self._index.drop(tape)
-            except TapeError as error:
-                logger.warning(
-                    "text that a reset removed from tape %s stays in the index files until the "
-                    "next start (%s)",
-                    tape,
-                    error,
-                )
+                await self._turn_over(tape, carry, title=title, expect=expect)
+                # Packing or erasing could bring a dropped segment back.
+                async with self._sealing, self._tapes.use(tape) as live:
+                    with map_os_errors(
+                        f"what a reset dropped of tape {tape} is not all removed; reset it again",
+                        TapeWriteError,
+                    ):
+                        last = last_dropped(live.head)
+                        await anyio.to_thread.run_sync(self._folder.drop, tape, last)
+            finally:
+                # What has failed may have been done in part.
+                self._tapes.unreadable.pop(tape, None)
+                self._erasures[tape] += 1
+                self._grown(tape)
+                try:
+                    await self._index.drop(tape)
+                except TapeError as error:
+                    logger.warning(
+                        "text that a reset removed from tape %s stays in the index files until "
+                        "the next start (%s)",
+                        tape,
+                        error,
+                    )
 
     async def _turn_over(
         self,
@@ -363,7 +374,9 @@ class FileTapeStore(TapeStore):
                 # What was archived meanwhile is met in the next round.
                 while True:
                     async with self._tapes.snapshot(tape) as seen:
-                        held, due = await anyio.to_thread.run_sync(self._affected, seen, wanted)
+                        held, due, differ = await anyio.to_thread.run_sync(
+                            self._affected, seen, wanted
+                        )
                     if not begun:
                         heads = {first for _segment, first, _last in seen.parts()}
                         check_tombstones(tape, wanted, held, heads)
@@ -374,7 +387,7 @@ class FileTapeStore(TapeStore):
                         begun = True
                     if not due:
                         break
-                    changed |= {n for n, old in held.items() if entries_differ(old, wanted[n])}
+                    changed |= differ
                     for segment in due:
                         await self._erase_in(tape, segment, wanted)
                     self._tapes.unreadable.pop(tape, None)
@@ -391,15 +404,19 @@ class FileTapeStore(TapeStore):
 
     def _affected(
         self, seen: TapeSnapshot, wanted: dict[int, TapeEntry]
-    ) -> tuple[dict[int, TapeEntry], list[Segment | None]]:
-        """Return the entries to erase, and the parts that have one, or unreadable bytes beside it. Blocking."""
+    ) -> tuple[dict[int, TapeEntry], list[Segment | None], set[int]]:
+        """Return the entries that tombstones are for, the parts to write anew, and the ids to erase. Blocking.
+
+        Such a part has an entry to erase, or unreadable bytes, or a file that was left when it was packed.
+        """
         held: dict[int, TapeEntry] = {}
         due: list[Segment | None] = []
+        differ: set[int] = set()
         ids = sorted(wanted)
         for segment, first, last in seen.parts():
             if bisect_left(ids, first) >= bisect_right(ids, last):
                 continue
-            debris = False
+            debris = segment is not None and self._folder.is_half_packed(segment)
             found: dict[int, TapeEntry] = {}
             with seen.open(segment) as part:
                 for _unused, raw in part.raw_lines():
@@ -408,9 +425,11 @@ class FileTapeStore(TapeStore):
                     found |= {one.entry.id: one.entry for one in lines if one.entry.id in wanted}
                 anyio.from_thread.check_cancelled()
             held |= found
-            if debris or any(entries_differ(old, wanted[n]) for n, old in found.items()):
+            fresh = {n for n, old in found.items() if entries_differ(old, wanted[n])}
+            differ |= fresh
+            if debris or fresh:
                 due.append(segment)
-        return held, due
+        return held, due, differ
 
     async def _erase_in(
         self, tape: str, segment: Segment | None, wanted: dict[int, TapeEntry]
@@ -501,7 +520,12 @@ class FileTapeStore(TapeStore):
         while True:
             self._sealed = anyio.Event()
             # This includes segments that failed before: there may be space by now.
-            for segment in await anyio.to_thread.run_sync(self._folder.raw_segments):
+            try:
+                due = await anyio.to_thread.run_sync(self._folder.raw_segments)
+            except OSError as error:
+                logger.warning("archived parts of tapes cannot be packed: %s", error.strerror)
+                due = []
+            for segment in due:
                 try:
                     async with self._sealing:
                         await anyio.to_thread.run_sync(
@@ -572,3 +596,4 @@ def _pack(
         # It was no part of its tape any more, and has been removed.
         packed.unlink(missing_ok=True)
     raw.unlink(missing_ok=True)
+    sync_directory(raw.parent)

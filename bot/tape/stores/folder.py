@@ -77,8 +77,10 @@ class TapeFolder:
                 for begun in list_files(self.root, f"{self._workspace}{kind}"):
                     begun.unlink()
             for segment in self.raw_segments():
-                if self.packed_path(segment).exists() or self.overlaps(segment):
+                if self.is_half_packed(segment) or self.overlaps(segment):
                     self.segment_path(segment).unlink()
+            # A process that was killed may have left new names that are not durable; appends must not precede them.
+            sync_directory(self.root)
         except BaseException:
             self._lock.release()
             raise
@@ -108,6 +110,10 @@ class TapeFolder:
         """Return the path of a packed segment."""
         return self.root / f"{segment.name}{PACKED}"
 
+    def is_half_packed(self, segment: Segment) -> bool:
+        """Return whether a segment is packed, and its file from before is still there."""
+        return self.packed_path(segment).exists() and self.segment_path(segment).exists()
+
     def segments(self, tape: str) -> list[Segment]:
         """Return a tape's sealed segments, oldest first."""
         return self.segments_of(self.stem(tape))
@@ -116,15 +122,16 @@ class TapeFolder:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
         return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
 
-    def drop(self, segments: Iterable[Segment]) -> None:
-        """Remove the files of segments.
+    def drop(self, tape: str, last: int) -> None:
+        """Remove the files of a tape's segments up to an id.
 
         Raises:
             OSError: The storage failed; some files may remain.
         """
-        for segment in segments:
-            self.segment_path(segment).unlink(missing_ok=True)
-            self.packed_path(segment).unlink(missing_ok=True)
+        for segment in self.segments(tape):
+            if segment.last_id <= last:
+                self.segment_path(segment).unlink(missing_ok=True)
+                self.packed_path(segment).unlink(missing_ok=True)
 
     @contextmanager
     def open_segment(self, segment: Segment) -> Iterator[PartFile]:

@@ -167,8 +167,7 @@ class LiveTapes:
             async with self._lock_of(tape):
                 live = self._open.get(tape)
                 if live is None:
-                    live = await anyio.to_thread.run_sync(self._opened, tape)
-                    self._open[tape] = live
+                    live = self._open[tape] = await self._open_anew(tape)
                 live.users += 1
         else:
             self._open.move_to_end(tape)
@@ -194,7 +193,7 @@ class LiveTapes:
             async with self._lock_of(tape):
                 live = self._open.pop(tape, None)
                 if live is None:
-                    live = await anyio.to_thread.run_sync(self._opened, tape)
+                    live = await self._open_anew(tape)
                 try:
                     with anyio.CancelScope(shield=True):
                         while live.users:
@@ -216,6 +215,14 @@ class LiveTapes:
                 self._absent.discard(tape)
                 with self._renaming():
                     yield
+
+    async def _open_anew(self, tape: str) -> LiveTape:
+        """Open a tape; meanwhile the store may be closed, and then another process may write the folder."""
+        live = await anyio.to_thread.run_sync(self._opened, tape)
+        if self._closed:
+            live.file.close()
+            raise _closed(tape)
+        return live
 
     @contextmanager
     def _renaming(self) -> Iterator[None]:
@@ -324,7 +331,7 @@ class LiveTapes:
     def _opened(self, tape: str) -> LiveTape:
         """Open a tape's live file; cut off an append that was not finished."""
         if self._closed:
-            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
+            raise _closed(tape)
         path = self._folder.live_path(tape)
         with map_os_errors(f"tape {tape} could not be opened", TapeError):
             if self._unsynced:
@@ -389,9 +396,7 @@ class LiveTapes:
             if dropped := last_dropped(head):
                 # A reset that was killed left them.
                 with suppress(OSError):
-                    self._folder.drop(
-                        one for one in self._folder.segments(tape) if one.last_id <= dropped
-                    )
+                    self._folder.drop(tape, dropped)
         file.size = tail.end
         file.set_sequence(last_id)
         if line is None and not self._read_only:
@@ -427,6 +432,10 @@ class LiveTapes:
             if fresh := set(ids) - known:
                 logger.warning("damaged lines of a tape cannot be read: %d", len(fresh))
                 known |= fresh
+
+
+def _closed(tape: str) -> TapeError:
+    return TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
 
 
 def no_such_tape(tape: str) -> TapeNotFound:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 from forked_tape import names
 from sampling import some
 from tape_files import live_file, opened, pack_all, says
+from waiting import until
 
+from bot.core.append_file import AppendFile
 from bot.core.errors import TapeError
 from bot.tape.entries import SESSION_START, TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT
+from bot.tape.stores import live_tapes
 from bot.tape.stores.file import FileTapeStore
 
 pytestmark = pytest.mark.slow
@@ -90,6 +97,49 @@ async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
         with pytest.raises(TapeError, match="discord:7"):
             await store.append(TAPE, says("not there"))
     assert (tmp_path / ours).read_bytes() == theirs
+
+
+async def test_what_was_being_opened_while_the_store_was_closed_is_not_written(
+    tmp_path, monkeypatch
+):
+    await written(tmp_path, [])
+    held, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any, **options: Any) -> AppendFile:
+        held.set()
+        assert go_on.wait(30)
+        return AppendFile(*args, **options)
+
+    async def refused(store: FileTapeStore) -> None:
+        with pytest.raises(TapeError, match="closed"):
+            await store.append(TAPE, says("late"))
+
+    async with anyio.create_task_group() as tasks:
+        async with opened(tmp_path) as store:
+            monkeypatch.setattr(live_tapes, "AppendFile", slow)
+            tasks.start_soon(refused, store)
+            await until(held.is_set)
+        monkeypatch.undo()
+        async with opened(tmp_path) as after:
+            await after.append(TAPE, says("after"))
+            go_on.set()
+    async with opened(tmp_path) as store:
+        assert [entry.id for entry in await agreed(store)] == [1, 2]
+
+
+async def test_file_names_are_durable_before_anything_is_appended(tmp_path, monkeypatch):
+    await written(tmp_path, [])
+    synced: list[int] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        synced.append(os.fstat(descriptor).st_ino)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    async with opened(tmp_path) as store:
+        await store.append(TAPE, says("on"))
+        assert tmp_path.stat().st_ino in synced
 
 
 async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(tmp_path):

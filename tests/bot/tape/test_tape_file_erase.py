@@ -35,6 +35,7 @@ from bot.core.errors import TapeWriteError
 from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
+from bot.tape.stores import parts
 from bot.tape.stores.file import FileTapeStore
 
 
@@ -148,6 +149,33 @@ async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_compl
         left = await secrets(store)
         assert await store.erase(TAPE, marks) == len(left)
         assert traces(tmp_path) == problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("refused", ["sync", "remove"])
+async def test_a_file_left_from_before_packing_is_erased_in_by_erasing_again(
+    tmp_path, monkeypatch, refused
+):
+    async with opened(tmp_path) as store:
+        await tell(store, 1)
+        await store.archive(TAPE)
+        marks = [tombstone(entry) for entry in await secrets(store)]
+        unlink = Path.unlink
+
+        def refuse(path: Path, **options: bool) -> None:
+            if refused == "sync" or path.name.endswith(".jsonl"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            unlink(path, **options)
+
+        with monkeypatch.context() as patch:
+            if refused == "sync":
+                patch.setattr(parts, "sync_directory", refuse)
+            else:
+                patch.setattr(Path, "unlink", refuse)
+            with pytest.raises(TapeWriteError, match="erase again"):
+                await store.erase(TAPE, marks)
+        assert traces(tmp_path)
+        await store.erase(TAPE, marks)
+        assert traces(tmp_path) == []
 
 
 @pytest.mark.parametrize("seen", ["*.sum", "*.gz.new", "*.db.new"])
