@@ -4,7 +4,8 @@ Rule 1: what is read is a snapshot: the live file as it is acknowledged, through
     segments before it. So reading waits for nobody.
 Rule 2: appends share the tape and its file's group commit. What replaces the live file (archive, reset, erase,
     creation) has the tape for itself, and opens it anew.
-Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing.
+Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing. Forks wait for
+    them, and they for forks.
 Rule 4: a gap in the ids of a part is damage. It is skipped, counted, and logged once.
 A reader beside the writing process opens the files for each call.
 """
@@ -66,9 +67,6 @@ _APART = 3
 """Entries further apart than this are read separately: that costs as much as to decode three lines."""
 _LOOK = 0.5
 """Seconds between a reader's checks for new entries of another process."""
-_TRIES = 20
-_MOST_ABSENT = 10_000
-"""How many names without a tape are remembered."""
 
 _T = TypeVar("_T")
 
@@ -497,9 +495,11 @@ class FileTapeStore(TapeStore):
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
             try:
                 await anyio.to_thread.run_sync(check)
-                await self._tapes.look(from_tape, copy)
-                async with self._tapes.creating(new_tape):
-                    await anyio.to_thread.run_sync(publish)
+                # What an erasure or a reset removes must not appear in a fork after it.
+                async with self._sealing:
+                    await self._tapes.look(from_tape, copy)
+                    async with self._tapes.creating(new_tape):
+                        await anyio.to_thread.run_sync(publish)
             except BaseException:
                 fresh.unlink(missing_ok=True)
                 raise

@@ -184,6 +184,18 @@ async def test_a_damaged_header_hides_nothing_else(tmp_path, byte):
         assert (await store.append("telegram:42:child", says("on"))).id == kept[-1].id + 1
 
 
+@pytest.mark.parametrize("together", [1, 2])
+async def test_a_byte_of_the_last_line_that_became_a_newline_uses_up_no_further_id(
+    tmp_path, together
+):
+    found = await written(tmp_path, [["a"], ["b", "c"][-together:]])
+    damage(live_file(tmp_path), -30, 0x0A)
+    async with opened(tmp_path) as store:
+        assert await agreed(store) == found[:-1]
+        assert store.statistics()["damaged_lines"] == 1
+        assert (await store.append(TAPE, says("on"))).id == found[-1].id + 1
+
+
 async def test_a_packed_line_that_cannot_be_read_costs_no_other_block(tmp_path):
     found = await written(tmp_path, [[f"{number}" * 20_000] for number in range(6)])
     path = live_file(tmp_path)
