@@ -13,6 +13,7 @@ happen; the tape goes on in the live file, and the second name is removed.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,6 +35,8 @@ from bot.core.i18n import _
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment
 from bot.tape.stores.parts import PACKED, PartFile, open_part
+
+logger = logging.getLogger(__name__)
 
 SEALED_FILE = 0o400
 
@@ -166,9 +169,24 @@ class TapeFolder:
         return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
     def sessions(self) -> list[str]:
-        """Return the session keys that the live files' headers name."""
-        names = {_session(self.root / f"{stem}.jsonl") for stem in self.stems()}
-        return sorted(name for name in names if name is not None)
+        """Return the session keys that the live files' headers name; or a segment's, if one is damaged."""
+        names = set()
+        for stem in self.stems():
+            live = self.root / f"{stem}.jsonl"
+            name = _session(_header(live))
+            if name is None and live.exists():
+                name = next(filter(None, map(self._named, self.segments_of(stem))), None)
+                if name is None:
+                    logger.warning("%s names no session: its header cannot be read", live.name)
+            if name is not None:
+                names.add(name)
+        return sorted(names)
+
+    def _named(self, segment: Segment) -> str | None:
+        """Return the session key in a segment's header, if it can be read."""
+        with suppress(OSError), self.open_segment(segment) as part:
+            return _session(_header_of(part, segment.name))
+        return None
 
     def stems(self) -> list[str]:
         """Return the file name stems of all tapes."""
@@ -245,17 +263,21 @@ def _header(path: Path) -> TapeEntry | None:
     Behind damaged lines it must name this tape: a fork may have a copy of its parent's.
     """
     with suppress(FileNotFoundError), open_part(path) as part:
-        line, damaged = part.first_line()
-        if line and line.entry.name == HEADER_EVENT:
-            named = str(line.entry.data.get("session"))
-            if not damaged or path.name.endswith(f"__{_digest(named)}.jsonl"):
-                return line.entry
+        return _header_of(part, path.name)
     return None
 
 
-def _session(path: Path) -> str | None:
-    """Return the session key in a live file's header, if it can be read."""
-    head = _header(path)
+def _header_of(part: PartFile, name: str) -> TapeEntry | None:
+    line, damaged = part.first_line()
+    if line and line.entry.name == HEADER_EVENT:
+        named = str(line.entry.data.get("session"))
+        if not damaged or name.partition(".")[0].endswith(f"__{_digest(named)}"):
+            return line.entry
+    return None
+
+
+def _session(head: TapeEntry | None) -> str | None:
+    """Return the session key in a header, if there is one."""
     named = head.data.get("session") if head else None
     return named if isinstance(named, str) else None
 

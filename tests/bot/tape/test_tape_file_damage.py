@@ -22,6 +22,7 @@ from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT
 from bot.tape.stores import live_tapes
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder_verification import verify_folder
 
 pytestmark = pytest.mark.slow
 
@@ -182,6 +183,33 @@ async def test_a_damaged_header_hides_nothing_else(tmp_path, byte):
     async with opened(tmp_path) as store:
         assert (await store.read("telegram:42:child"))[-3:] == kept
         assert (await store.append("telegram:42:child", says("on"))).id == kept[-1].id + 1
+
+
+async def test_a_damaged_header_is_written_anew_and_its_tape_is_listed(tmp_path, caplog):
+    found = await written(tmp_path, [["a"], ["b", "c"]])
+    damage(live_file(tmp_path), 40, 0x7F)
+    async with opened(tmp_path) as store:
+        assert await store.list_tapes() == []
+        assert "its header cannot be read" in caplog.text
+        assert (await agreed(store))[1:] == found[1:]
+        assert await store.list_tapes() == [TAPE]
+        await store.archive(TAPE)
+        assert verify_folder(tmp_path, "").problems == []
+    damage(live_file(tmp_path), 40, 0x7F)
+    async with opened(tmp_path) as store:
+        # A segment names it, too.
+        assert await store.list_tapes() == [TAPE]
+        kept = await store.append(TAPE, says("on"))
+        [segment] = await store.segments(TAPE)
+        assert (await agreed(store))[1:4] == found[1:]
+        await store.reset(TAPE)
+        said = await store.append(TAPE, says("after"))
+    assert (segment.last_id, kept.id) == (4, 7)
+    damage(live_file(tmp_path), 40, 0x7F)
+    async with opened(tmp_path) as store:
+        head, *others = await agreed(store)
+        assert (head.name, head.data["dropped"], others) == (HEADER_EVENT, 7, [said])
+    assert verify_folder(tmp_path, "").problems == []
 
 
 @pytest.mark.parametrize("together", [1, 2])
