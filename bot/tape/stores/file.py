@@ -111,7 +111,9 @@ class FileTapeStore(TapeStore):
         self._sealing = anyio.Lock()
         self._sealed = anyio.Event()
         self._growth = TapeFollowers()
+        # How many erasures have ended, and have begun.
         self._erasures: Counter[str] = Counter()
+        self._erasing: Counter[str] = Counter()
         self._forks = itertools.count(1)
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         if not read_only:
@@ -367,6 +369,7 @@ class FileTapeStore(TapeStore):
         wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
         changed: set[int] = set()
         begun = False
+        self._erasing[tape] += 1
         try:
             async with self._sealing:
                 # What was archived meanwhile is met in the next round.
@@ -495,11 +498,15 @@ class FileTapeStore(TapeStore):
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
             try:
                 await anyio.to_thread.run_sync(check)
-                # What an erasure or a reset removes must not appear in a fork after it.
-                async with self._sealing:
-                    await self._tapes.look(from_tape, copy)
-                    async with self._tapes.creating(new_tape):
-                        await anyio.to_thread.run_sync(publish)
+                # What an erasure removes, also one that waits, must not appear in a fork that its caller does not know.
+                published = False
+                while not published:
+                    async with self._sealing:
+                        erasing = self._erasing[from_tape]
+                        await self._tapes.look(from_tape, copy)
+                        async with self._tapes.creating(new_tape):
+                            if published := self._erasing[from_tape] == erasing:
+                                await anyio.to_thread.run_sync(publish)
             except BaseException:
                 fresh.unlink(missing_ok=True)
                 raise
