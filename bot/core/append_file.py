@@ -131,16 +131,6 @@ class AppendFile:
                 self._choose_leader()
             raise
 
-    def append_now(self, data: bytes, seq: int) -> None:
-        """Write at once, blocking; for repairs while nothing else uses the file.
-
-        Raises:
-            OSError: The storage refused.
-        """
-        self._commit(data)
-        self._acknowledge(data)
-        self.set_sequence(seq)
-
     def restore(self) -> None:
         """Cut off what a failed write left behind, if anything; blocking.
 

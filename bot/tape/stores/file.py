@@ -4,7 +4,8 @@ Rule 1: what is read is a snapshot: the live file as it is acknowledged, through
     segments before it. So reading waits for nobody.
 Rule 2: appends share the tape and its file's group commit. What replaces the live file (archive, reset, erase,
     creation) has the tape for itself, and opens it anew.
-Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing.
+Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing. Forks wait for
+    them, and they for forks.
 Rule 4: a gap in the ids of a part is damage. It is skipped, counted, and logged once.
 A reader beside the writing process opens the files for each call.
 """
@@ -66,9 +67,6 @@ _APART = 3
 """Entries further apart than this are read separately: that costs as much as to decode three lines."""
 _LOOK = 0.5
 """Seconds between a reader's checks for new entries of another process."""
-_TRIES = 20
-_MOST_ABSENT = 10_000
-"""How many names without a tape are remembered."""
 
 _T = TypeVar("_T")
 
@@ -113,7 +111,9 @@ class FileTapeStore(TapeStore):
         self._sealing = anyio.Lock()
         self._sealed = anyio.Event()
         self._growth = TapeFollowers()
+        # How many erasures have ended, and have begun.
         self._erasures: Counter[str] = Counter()
+        self._erasing: Counter[str] = Counter()
         self._forks = itertools.count(1)
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         if not read_only:
@@ -271,10 +271,13 @@ class FileTapeStore(TapeStore):
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
         """Seal the live file into a segment."""
-        segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
+        try:
+            segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
+        finally:
+            # What has failed may have been done.
+            self._sealed.set()
+            self._grown(tape, carry)
         assert segment is not None
-        self._sealed.set()
-        self._grown(tape, carry)
         return segment
 
     async def reset(
@@ -300,22 +303,30 @@ class FileTapeStore(TapeStore):
                 await self._index.mark_untrusted()
             except TapeError as error:
                 raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
-            await self._turn_over(tape, carry, title=title, expect=expect)
-            self._tapes.unreadable.pop(tape, None)
-            self._erasures[tape] += 1
-            self._grown(tape)
-            # Opening the tape removes its dropped segments; packing could bring one back.
-            async with self._sealing, self._tapes.use(tape):
-                pass
             try:
-                await self._index.drop(tape)
-            except TapeError as error:
-                logger.warning(
-                    "text that a reset removed from tape %s stays in the index files until the "
-                    "next start (%s)",
-                    tape,
-                    error,
-                )
+                await self._turn_over(tape, carry, title=title, expect=expect)
+                # Packing or erasing could bring a dropped segment back.
+                async with self._sealing, self._tapes.use(tape) as live:
+                    with map_os_errors(
+                        f"what a reset dropped of tape {tape} is not all removed; reset it again",
+                        TapeWriteError,
+                    ):
+                        last = last_dropped(live.head)
+                        await anyio.to_thread.run_sync(self._folder.drop, tape, last)
+            finally:
+                # What has failed may have been done in part.
+                self._tapes.unreadable.pop(tape, None)
+                self._erasures[tape] += 1
+                self._grown(tape)
+                try:
+                    await self._index.drop(tape)
+                except TapeError as error:
+                    logger.warning(
+                        "text that a reset removed from tape %s stays in the index files until "
+                        "the next start (%s)",
+                        tape,
+                        error,
+                    )
 
     async def _turn_over(
         self,
@@ -358,12 +369,15 @@ class FileTapeStore(TapeStore):
         wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
         changed: set[int] = set()
         begun = False
+        self._erasing[tape] += 1
         try:
             async with self._sealing:
                 # What was archived meanwhile is met in the next round.
                 while True:
                     async with self._tapes.snapshot(tape) as seen:
-                        held, due = await anyio.to_thread.run_sync(self._affected, seen, wanted)
+                        held, due, differ = await anyio.to_thread.run_sync(
+                            self._affected, seen, wanted
+                        )
                     if not begun:
                         heads = {first for _segment, first, _last in seen.parts()}
                         check_tombstones(tape, wanted, held, heads)
@@ -374,7 +388,7 @@ class FileTapeStore(TapeStore):
                         begun = True
                     if not due:
                         break
-                    changed |= {n for n, old in held.items() if entries_differ(old, wanted[n])}
+                    changed |= differ
                     for segment in due:
                         await self._erase_in(tape, segment, wanted)
                     self._tapes.unreadable.pop(tape, None)
@@ -391,15 +405,19 @@ class FileTapeStore(TapeStore):
 
     def _affected(
         self, seen: TapeSnapshot, wanted: dict[int, TapeEntry]
-    ) -> tuple[dict[int, TapeEntry], list[Segment | None]]:
-        """Return the entries to erase, and the parts that have one, or unreadable bytes beside it. Blocking."""
+    ) -> tuple[dict[int, TapeEntry], list[Segment | None], set[int]]:
+        """Return the entries that tombstones are for, the parts to write anew, and the ids to erase. Blocking.
+
+        Such a part has an entry to erase, or unreadable bytes, or a file that was left when it was packed.
+        """
         held: dict[int, TapeEntry] = {}
         due: list[Segment | None] = []
+        differ: set[int] = set()
         ids = sorted(wanted)
         for segment, first, last in seen.parts():
             if bisect_left(ids, first) >= bisect_right(ids, last):
                 continue
-            debris = False
+            debris = segment is not None and self._folder.is_half_packed(segment)
             found: dict[int, TapeEntry] = {}
             with seen.open(segment) as part:
                 for _unused, raw in part.raw_lines():
@@ -408,9 +426,11 @@ class FileTapeStore(TapeStore):
                     found |= {one.entry.id: one.entry for one in lines if one.entry.id in wanted}
                 anyio.from_thread.check_cancelled()
             held |= found
-            if debris or any(entries_differ(old, wanted[n]) for n, old in found.items()):
+            fresh = {n for n, old in found.items() if entries_differ(old, wanted[n])}
+            differ |= fresh
+            if debris or fresh:
                 due.append(segment)
-        return held, due
+        return held, due, differ
 
     async def _erase_in(
         self, tape: str, segment: Segment | None, wanted: dict[int, TapeEntry]
@@ -478,9 +498,15 @@ class FileTapeStore(TapeStore):
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
             try:
                 await anyio.to_thread.run_sync(check)
-                await self._tapes.look(from_tape, copy)
-                async with self._tapes.creating(new_tape):
-                    await anyio.to_thread.run_sync(publish)
+                # What an erasure removes, also one that waits, must not appear in a fork that its caller does not know.
+                published = False
+                while not published:
+                    async with self._sealing:
+                        erasing = self._erasing[from_tape]
+                        await self._tapes.look(from_tape, copy)
+                        async with self._tapes.creating(new_tape):
+                            if published := self._erasing[from_tape] == erasing:
+                                await anyio.to_thread.run_sync(publish)
             except BaseException:
                 fresh.unlink(missing_ok=True)
                 raise
@@ -501,7 +527,12 @@ class FileTapeStore(TapeStore):
         while True:
             self._sealed = anyio.Event()
             # This includes segments that failed before: there may be space by now.
-            for segment in await anyio.to_thread.run_sync(self._folder.raw_segments):
+            try:
+                due = await anyio.to_thread.run_sync(self._folder.raw_segments)
+            except OSError as error:
+                logger.warning("archived parts of tapes cannot be packed: %s", error.strerror)
+                due = []
+            for segment in due:
                 try:
                     async with self._sealing:
                         await anyio.to_thread.run_sync(
@@ -572,3 +603,4 @@ def _pack(
         # It was no part of its tape any more, and has been removed.
         packed.unlink(missing_ok=True)
     raw.unlink(missing_ok=True)
+    sync_directory(raw.parent)

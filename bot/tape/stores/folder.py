@@ -13,6 +13,7 @@ happen; the tape goes on in the live file, and the second name is removed.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,6 +35,8 @@ from bot.core.i18n import _
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT, Segment
 from bot.tape.stores.parts import PACKED, PartFile, open_part
+
+logger = logging.getLogger(__name__)
 
 SEALED_FILE = 0o400
 
@@ -77,8 +80,10 @@ class TapeFolder:
                 for begun in list_files(self.root, f"{self._workspace}{kind}"):
                     begun.unlink()
             for segment in self.raw_segments():
-                if self.packed_path(segment).exists() or self.overlaps(segment):
+                if self.is_half_packed(segment) or self.overlaps(segment):
                     self.segment_path(segment).unlink()
+            # A process that was killed may have left new names that are not durable; appends must not precede them.
+            sync_directory(self.root)
         except BaseException:
             self._lock.release()
             raise
@@ -108,6 +113,10 @@ class TapeFolder:
         """Return the path of a packed segment."""
         return self.root / f"{segment.name}{PACKED}"
 
+    def is_half_packed(self, segment: Segment) -> bool:
+        """Return whether a segment is packed, and its file from before is still there."""
+        return self.packed_path(segment).exists() and self.segment_path(segment).exists()
+
     def segments(self, tape: str) -> list[Segment]:
         """Return a tape's sealed segments, oldest first."""
         return self.segments_of(self.stem(tape))
@@ -116,15 +125,16 @@ class TapeFolder:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
         return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
 
-    def drop(self, segments: Iterable[Segment]) -> None:
-        """Remove the files of segments.
+    def drop(self, tape: str, last: int) -> None:
+        """Remove the files of a tape's segments up to an id.
 
         Raises:
             OSError: The storage failed; some files may remain.
         """
-        for segment in segments:
-            self.segment_path(segment).unlink(missing_ok=True)
-            self.packed_path(segment).unlink(missing_ok=True)
+        for segment in self.segments(tape):
+            if segment.last_id <= last:
+                self.segment_path(segment).unlink(missing_ok=True)
+                self.packed_path(segment).unlink(missing_ok=True)
 
     @contextmanager
     def open_segment(self, segment: Segment) -> Iterator[PartFile]:
@@ -159,9 +169,24 @@ class TapeFolder:
         return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
     def sessions(self) -> list[str]:
-        """Return the session keys that the live files' headers name."""
-        names = {_session(self.root / f"{stem}.jsonl") for stem in self.stems()}
-        return sorted(name for name in names if name is not None)
+        """Return the session keys that the live files' headers name; or a segment's, if one is damaged."""
+        names = set()
+        for stem in self.stems():
+            live = self.root / f"{stem}.jsonl"
+            name = _session(_header(live))
+            if name is None and live.exists():
+                name = next(filter(None, map(self._named, self.segments_of(stem))), None)
+                if name is None:
+                    logger.warning("%s names no session: its header cannot be read", live.name)
+            if name is not None:
+                names.add(name)
+        return sorted(names)
+
+    def _named(self, segment: Segment) -> str | None:
+        """Return the session key in a segment's header, if it can be read."""
+        with suppress(OSError), self.open_segment(segment) as part:
+            return _session(_header_of(part, segment.name))
+        return None
 
     def stems(self) -> list[str]:
         """Return the file name stems of all tapes."""
@@ -233,16 +258,26 @@ def _second_name(path: Path, other: Path) -> None:
 
 
 def _header(path: Path) -> TapeEntry | None:
-    """Return a live file's header, if there is one that can be read."""
+    """Return a live file's header, if there is one that can be read.
+
+    Behind damaged lines it must name this tape: a fork may have a copy of its parent's.
+    """
     with suppress(FileNotFoundError), open_part(path) as part:
-        line, _unused = part.first_line()
-        return line.entry if line and line.entry.name == HEADER_EVENT else None
+        return _header_of(part, path.name)
     return None
 
 
-def _session(path: Path) -> str | None:
-    """Return the session key in a live file's header, if it can be read."""
-    head = _header(path)
+def _header_of(part: PartFile, name: str) -> TapeEntry | None:
+    line, damaged = part.first_line()
+    if line and line.entry.name == HEADER_EVENT:
+        named = str(line.entry.data.get("session"))
+        if not damaged or name.partition(".")[0].endswith(f"__{_digest(named)}"):
+            return line.entry
+    return None
+
+
+def _session(head: TapeEntry | None) -> str | None:
+    """Return the session key in a header, if there is one."""
     named = head.data.get("session") if head else None
     return named if isinstance(named, str) else None
 

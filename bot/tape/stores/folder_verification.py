@@ -81,8 +81,11 @@ def _check(folder: TapeFolder, stem: str) -> tuple[TapeVerifier, int]:
             opened = stack.enter_context(open_part(path))
             # What follows was never acknowledged.
             live = PartFile(opened.fd, opened.tail().end)
-            line, _unused = live.first_line()
+            line, damaged = live.first_line()
             head = line.entry if line and line.entry.name == HEADER_EVENT else None
+            if head and damaged and folder.stem(str(head.data.get("session"))) != stem:
+                # The copy of its parent's header behind the damaged header of a fork.
+                head = None
             segments = folder.segments_of(stem)
         if head is not None:
             # Others were dropped, or their archiving did not happen.

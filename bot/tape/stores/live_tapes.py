@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain, dropwhile
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -17,14 +18,14 @@ import anyio.to_thread
 from bot.core.append_file import AppendFile
 from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound
-from bot.core.files import disk_error_text, sync_directory
+from bot.core.files import PRIVATE_FILE, disk_error_text, sync_directory
 from bot.core.i18n import _
-from bot.tape.codec import encode_append
+from bot.tape.codec import decode_lines, encode_append, quick_id
 from bot.tape.entries import TapeEntry
 from bot.tape.store import FORMAT, HEADER_EVENT, Segment, header_entry, last_dropped
 from bot.tape.stores.changes import stamp
 from bot.tape.stores.folder import TapeFolder, is_live
-from bot.tape.stores.parts import PartFile
+from bot.tape.stores.parts import PartFile, as_they_are, write_part
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +168,7 @@ class LiveTapes:
             async with self._lock_of(tape):
                 live = self._open.get(tape)
                 if live is None:
-                    live = await anyio.to_thread.run_sync(self._opened, tape)
-                    self._open[tape] = live
+                    live = self._open[tape] = await self._open_anew(tape)
                 live.users += 1
         else:
             self._open.move_to_end(tape)
@@ -194,7 +194,7 @@ class LiveTapes:
             async with self._lock_of(tape):
                 live = self._open.pop(tape, None)
                 if live is None:
-                    live = await anyio.to_thread.run_sync(self._opened, tape)
+                    live = await self._open_anew(tape)
                 try:
                     with anyio.CancelScope(shield=True):
                         while live.users:
@@ -216,6 +216,14 @@ class LiveTapes:
                 self._absent.discard(tape)
                 with self._renaming():
                     yield
+
+    async def _open_anew(self, tape: str) -> LiveTape:
+        """Open a tape; meanwhile the store may be closed, and then another process may write the folder."""
+        live = await anyio.to_thread.run_sync(self._opened, tape)
+        if self._closed:
+            live.file.close()
+            raise _closed(tape)
+        return live
 
     @contextmanager
     def _renaming(self) -> Iterator[None]:
@@ -324,7 +332,7 @@ class LiveTapes:
     def _opened(self, tape: str) -> LiveTape:
         """Open a tape's live file; cut off an append that was not finished."""
         if self._closed:
-            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
+            raise _closed(tape)
         path = self._folder.live_path(tape)
         with map_os_errors(f"tape {tape} could not be opened", TapeError):
             if self._unsynced:
@@ -334,12 +342,15 @@ class LiveTapes:
             if not path.exists():
                 self._note_absent(tape)
                 raise no_such_tape(tape)
-            file = AppendFile(path, sync=self._sync, writable=not self._read_only)
-            try:
-                return self._read_ends(tape, file)
-            except BaseException:
+            while True:
+                file = AppendFile(path, sync=self._sync, writable=not self._read_only)
+                try:
+                    if (live := self._read_ends(tape, file)) is not None:
+                        return live
+                except BaseException:
+                    file.close()
+                    raise
                 file.close()
-                raise
 
     def _note_absent(self, tape: str) -> None:
         """Remember that there is no such tape: nobody else creates one."""
@@ -348,20 +359,33 @@ class LiveTapes:
                 self._absent.clear()
             self._absent.add(tape)
 
-    def _read_ends(self, tape: str, file: AppendFile) -> LiveTape:
+    def _read_ends(self, tape: str, file: AppendFile) -> LiveTape | None:
+        """Return a tape's open file with its ends known; None if the file was written anew with a header."""
         part = PartFile(file.fd, file.size)
         tail = part.tail()
         line, before = part.first_line()
         head = line.entry if line else header_entry(tape, None)
         named = head.data.get("session") if head.name == HEADER_EVENT else None
-        last_id = tail.last_id
+        last_id, lost = tail.last_id, line is None
         if line is None:
-            # Nothing in the file can be read; its ids follow the sealed ones.
+            # Nothing in the file can be read; no id is used again that its lines or the sealed ones seem to have.
             last_id = max((one.last_id for one in self._folder.segments(tape)), default=0)
-            last_id += tail.damaged
+            last_id = max(
+                last_id + tail.damaged, *(quick_id(raw) for _at, raw in part.raw_lines()), 0
+            )
             head = replace(head, id=last_id + 1)
-        elif named is None:
-            head = replace(header_entry(tape, None), id=head.id - min(before, head.id - 1))
+        elif named is None or (before and named != tape):
+            # The header is damaged. A fork may have a copy of its parent's behind it.
+            lost = before > 0
+            sealed = [one for one in self._folder.segments(tape) if one.last_id < head.id]
+            first = sealed[-1].last_id + 1 if sealed else head.id - min(before, head.id - 1)
+            head = header_entry(
+                tape,
+                None,
+                previous=sealed[-1] if sealed else None,
+                dropped=(sealed[0].first_id if sealed else first) - 1,
+            )
+            head = replace(head, id=first)
         elif named != tape:
             raise TapeError(
                 _(
@@ -384,15 +408,21 @@ class LiveTapes:
             if dropped := last_dropped(head):
                 # A reset that was killed left them.
                 with suppress(OSError):
-                    self._folder.drop(
-                        one for one in self._folder.segments(tape) if one.last_id <= dropped
-                    )
+                    self._folder.drop(tape, dropped)
+        self.record_damage(tape, range(last_id - tail.damaged + 1, last_id + 1))
+        if lost and not self._read_only:
+            logger.warning("the header of %s cannot be read; it is written anew", file.path.name)
+            data = encode_append(stamp([head], self._clock, head.id - 1))
+            whole = as_they_are(PartFile(file.fd, tail.end))
+            kept = (
+                chain(whole, [data])
+                if line is None
+                else chain([data], dropwhile(_is_damaged, whole))
+            )
+            write_part(file.path, kept, PRIVATE_FILE, lambda: None)
+            return None
         file.size = tail.end
         file.set_sequence(last_id)
-        if line is None and not self._read_only:
-            [head] = stamp([head], self._clock, last_id)
-            file.append_now(encode_append([head]), head.id)
-        self.record_damage(tape, range(last_id - tail.damaged + 1, last_id + 1))
         return LiveTape(tape, file, head)
 
     def _mend(self, file: AppendFile, end: int, *, newline: bool) -> None:
@@ -422,6 +452,14 @@ class LiveTapes:
             if fresh := set(ids) - known:
                 logger.warning("damaged lines of a tape cannot be read: %d", len(fresh))
                 known |= fresh
+
+
+def _is_damaged(raw: bytes) -> bool:
+    return not decode_lines(raw[:-1])
+
+
+def _closed(tape: str) -> TapeError:
+    return TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
 
 
 def no_such_tape(tape: str) -> TapeNotFound:

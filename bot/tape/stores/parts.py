@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from bot.core.files import PRIVATE_FILE, sync_directory, write_all
-from bot.tape.codec import CRC_FIELD, TapeLine, decode_line, decode_lines, encode_line, quick_id
+from bot.tape.codec import (
+    BEGINNING,
+    CRC_FIELD,
+    TapeLine,
+    decode_line,
+    decode_lines,
+    encode_line,
+    quick_id,
+)
 from bot.tape.entries import TapeEntry
 
 PACKED = ".gz"
@@ -48,7 +56,7 @@ class Tail:
     Attributes:
         end: Where the last whole append ends.
         last_id: The last id in use; 0 if no line can be read.
-        damaged: How many unreadable lines end the file.
+        damaged: How many unreadable lines end the file; what does not begin like one belongs to the one before.
         newline: Whether the last newline is damaged: it is another byte.
     """
 
@@ -124,7 +132,7 @@ class PartFile:
         for _unused, raw in self.raw_lines():
             if found := decode_lines(raw):
                 return found[0], damaged
-            damaged += 1
+            damaged += not damaged or _begins(raw)
         return None, damaged
 
     def tail(self) -> Tail:
@@ -147,18 +155,21 @@ class PartFile:
         if newline := bool(rest) and decode_line(rest[:-1]) is not None:
             lines.append(rest[:-1])
         place = self.size - (0 if newline else len(rest))
-        end, damaged = place, 0
+        end, damaged, inside = place, 0, False
         for raw in reversed(lines):
             found = decode_lines(raw)
             place -= len(raw) + 1
             if not found:
-                damaged += 1
-            elif found[-1].more > damaged:
+                inside = not _begins(raw)
+                damaged += not inside
+                continue
+            damaged, inside = damaged + inside, False
+            if found[-1].more > damaged:
                 # The append was never finished, so it does not exist.
                 end, damaged, newline = place, 0, False
             else:
                 return Tail(end, found[-1].entry.id + damaged, damaged, newline)
-        return Tail(end, 0, damaged, newline)
+        return Tail(end, 0, damaged + inside, newline)
 
     def _near(self, target: int) -> int:
         """Return the offset of a readable line at or before an id, not far from it; 0 without one."""
@@ -197,6 +208,9 @@ class PartFile:
         name = (status.st_dev, status.st_ino, status.st_mtime_ns)
         table = _TABLES.get(name, lambda: _table(self.fd, self.size))
         begin = max(0, bisect_right(table, target, key=lambda block: block[1]) - 1)
+        # A block without a readable line has the first id of the block before.
+        while begin and table[begin - 1][1] == table[begin][1]:
+            begin -= 1
         offset = 0
         for place in range(begin, len(table)):
             start = table[place][0]
@@ -205,6 +219,11 @@ class PartFile:
             for raw in lines:
                 yield offset, raw
                 offset += len(raw) + 1
+
+
+def _begins(raw: bytes) -> bool:
+    """Return whether what cannot be read was a line: part of one is left if a byte became a newline."""
+    return not raw or raw.startswith(BEGINNING)
 
 
 class _Cache(Generic[_K, _V]):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -35,6 +37,7 @@ from bot.core.errors import TapeWriteError
 from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
+from bot.tape.stores import file, parts
 from bot.tape.stores.file import FileTapeStore
 
 
@@ -148,6 +151,63 @@ async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_compl
         left = await secrets(store)
         assert await store.erase(TAPE, marks) == len(left)
         assert traces(tmp_path) == problems(tmp_path) == []
+
+
+async def test_a_fork_that_was_begun_before_an_erasure_brings_nothing_back(tmp_path, monkeypatch):
+    held, go_on = threading.Event(), threading.Event()
+
+    def slow(path: Path, *args: Any) -> None:
+        parts.write_part(path, *args)
+        monkeypatch.undo()
+        held.set()
+        assert go_on.wait(30)
+
+    async with opened(tmp_path) as store:
+        await tell(store, 1)
+        marks = [tombstone(entry) for entry in await secrets(store)]
+        erased = anyio.Event()
+
+        async def erase() -> None:
+            await store.erase(TAPE, marks)
+            erased.set()
+
+        async with anyio.create_task_group() as tasks:
+            monkeypatch.setattr(file, "write_part", slow)
+            tasks.start_soon(store.fork, TAPE, "fork")
+            await until(held.is_set)
+            tasks.start_soon(erase)
+            with anyio.move_on_after(0.4):
+                await erased.wait()
+            go_on.set()
+        assert len(await store.read("fork")) == len(await store.read(TAPE))
+        assert traces(tmp_path) == []
+
+
+@pytest.mark.parametrize("refused", ["sync", "remove"])
+async def test_a_file_left_from_before_packing_is_erased_in_by_erasing_again(
+    tmp_path, monkeypatch, refused
+):
+    async with opened(tmp_path) as store:
+        await tell(store, 1)
+        await store.archive(TAPE)
+        marks = [tombstone(entry) for entry in await secrets(store)]
+        unlink = Path.unlink
+
+        def refuse(path: Path, **options: bool) -> None:
+            if refused == "sync" or path.name.endswith(".jsonl"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            unlink(path, **options)
+
+        with monkeypatch.context() as patch:
+            if refused == "sync":
+                patch.setattr(parts, "sync_directory", refuse)
+            else:
+                patch.setattr(Path, "unlink", refuse)
+            with pytest.raises(TapeWriteError, match="erase again"):
+                await store.erase(TAPE, marks)
+        assert traces(tmp_path)
+        await store.erase(TAPE, marks)
+        assert traces(tmp_path) == []
 
 
 @pytest.mark.parametrize("seen", ["*.sum", "*.gz.new", "*.db.new"])

@@ -48,7 +48,8 @@ async def flips_are_found(folder: Path, work: Path, count: int) -> None:
     chance = random.Random(7)
     newlines = [place * 8 for place, byte in enumerate(data) if byte == ord("\n")]
     assert wrong(folder) == []
-    for bit in (*newlines, *(chance.randrange(len(data) * 8) for _ in range(count))):
+    header = range(5, data.index(b"\n") * 8, 200)
+    for bit in (*newlines, *header, *(chance.randrange(len(data) * 8) for _ in range(count))):
         shutil.copytree(folder, work)
         path = live_file(work)
         flipped = bytearray(data)
@@ -64,7 +65,8 @@ async def flips_are_found(folder: Path, work: Path, count: int) -> None:
         lost = [one.id for one in entries if one not in found]
         assert len({appends[number] for number in lost}) <= 1, f"bit {bit} cost {lost}"
         assert bit not in newlines or not lost
-        assert all(one in entries for one in found[:-1])
+        # A header that cannot be read is written anew.
+        assert all(one in entries for one in found[:-1] if one.id > 1)
         shutil.rmtree(work)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -14,9 +19,12 @@ import anyio.to_thread
 import pytest
 from sampling import some
 from tape_files import opened, pack_all, says
+from waiting import until
 
+from bot.core.errors import TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
+from bot.tape.stores import file, folder, parts
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
 
@@ -127,6 +135,58 @@ async def test_no_byte_of_what_a_reset_dropped_is_left(tmp_path):
     async with opened(tmp_path) as store:
         assert await found(store, "carried") == [156]
     assert traces(tmp_path) == []
+
+
+@pytest.mark.parametrize("refused", ["remove", "sync"])
+async def test_a_reset_that_fails_half_way_says_so_and_one_more_completes_it(
+    tmp_path, monkeypatch, refused
+):
+    await sealed_and_live(tmp_path)
+    unlink = Path.unlink
+
+    def refuse(path: Path, **options: bool) -> None:
+        if refused == "sync" or "-" in path.name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        unlink(path, **options)
+
+    async with opened(tmp_path) as store:
+        assert len(await found(store, SECRET)) == 150
+        with monkeypatch.context() as patch:
+            if refused == "sync":
+                patch.setattr(folder, "sync_directory", refuse)
+            else:
+                patch.setattr(Path, "unlink", refuse)
+            with pytest.raises(TapeWriteError):
+                await store.reset(TAPE)
+        assert len(await store.read(TAPE)) == await store.erasures(TAPE) == 1
+        assert await found(store, SECRET) == []
+        await store.reset(TAPE)
+        assert traces(tmp_path) == sealed_files(tmp_path) == []
+
+
+async def test_what_is_being_erased_from_while_it_is_dropped_does_not_come_back(
+    tmp_path, monkeypatch
+):
+    await sealed_and_live(tmp_path)
+    held, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> None:
+        held.set()
+        assert go_on.wait(30)
+        parts.write_part(*args)
+
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        [said] = await store.read(TAPE, 2, 2)
+        monkeypatch.setattr(file, "write_part", slow)
+        gone = replace(said, payload={"role": "user", "content": ""})
+        tasks.start_soon(store.erase, TAPE, [gone])
+        await until(held.is_set)
+        tasks.start_soon(store.reset, TAPE)
+        with anyio.fail_after(30):
+            while len(await store.read(TAPE)) > 1:
+                await anyio.sleep(0.01)
+        go_on.set()
+    assert sealed_files(tmp_path) == []
 
 
 async def test_what_is_being_packed_while_it_is_dropped_does_not_come_back(tmp_path):
