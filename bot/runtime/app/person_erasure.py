@@ -23,7 +23,7 @@ from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.imports import IMPORTED_EVENT, assistant_of
 from bot.memory.records.schedules import read_schedule
-from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased, tombstone
 from bot.memory.records.transcript import sender_id
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
@@ -235,6 +235,12 @@ async def _erase_names(app: App, tape: str, ids: Collection[str]) -> None:
     nameless: list[TapeEntry] = []
 
     def look(entry: TapeEntry) -> None:
+        if entry.kind == "system":
+            # Prompts say who is in a group, each with the id.
+            told = str(entry.payload.get("content"))
+            if any(f" ({one})" in told for one in ids):
+                nameless.append(tombstone(entry))
+            return
         payload, meta = _without_name(entry.payload, ids), _without_name(entry.meta, ids)
         if (payload, meta) != (entry.payload, entry.meta):
             nameless.append(replace(entry, payload=payload, meta=meta))
