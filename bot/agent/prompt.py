@@ -158,7 +158,9 @@ def chat_line(tape: str, messages: Iterable[TapeEntry]) -> str:
     if not people:
         return ""
     kind = "group" if people[-1].meta.get("private") is False else "private chat"
-    names = sorted({quoted_text(speaker_name(speaker_label(one)), _LONGEST_NAME) for one in people})
+    # A view has many messages, and few people.
+    speakers = {speaker_label(one) for one in people}
+    names = sorted(quoted_text(speaker_name(one), _LONGEST_NAME) for one in speakers)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     shown = ", ".join(names[:_MOST_NAMES])
     return f"This is a {kind} on {channel_of(tape)} with {shown}{more}."
