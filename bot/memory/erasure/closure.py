@@ -347,9 +347,8 @@ class Closure:
     def _repeats(self, place: EntryLocation, entry: TapeEntry) -> bool:
         """Return whether an entry that is no person's message holds the words of the query."""
         said = entry.kind == "message" and is_persons_entry(entry)
-        if self._asked.is_empty or said or place == self.request or is_erased(entry):
-            return False
-        if not self.takes_all:
+        asked = self.takes_all and not self._asked.is_empty
+        if not asked or said or place == self.request or is_erased(entry):
             return False
         turn = entry.meta.get("turn", entry.data.get("turn"))
         asking = place[0] == self.request[0] and turn == self.request_turn != ""
