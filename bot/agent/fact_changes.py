@@ -35,6 +35,7 @@ from bot.memory.records.quote_spans import (
     nearest_passage,
     sentence_around,
 )
+from bot.memory.records.save_report import plain_text
 from bot.memory.records.transcript import answer_text
 from bot.tape.entries import TapeEntry
 
@@ -61,7 +62,9 @@ class FactChange(BaseModel):
     )
     about: str = Field("", max_length=LONGEST_SUBJECT, description="in a word or two")
     quotes: list[str] = Field(
-        default_factory=list, max_length=_MOST_QUOTES, description="the user's words, exactly"
+        default_factory=list,
+        max_length=_MOST_QUOTES,
+        description="the user's words, exactly; none: all of their last message",
     )
     standing: bool = Field(
         False, description="a rule of life or health, or a wish how to be answered"
@@ -180,7 +183,7 @@ def propose_changes(
 
 
 def _proposed(change: FactChange, words: OwnWords, facts: Mapping[int, Fact]) -> Proposal:
-    text = " ".join(change.text.split()).lstrip("-*• ")
+    text = plain_text(change.text)
     op = {"add": "add", "change": "supersede", "end": "retire"}[change.op]
     named = tuple(dict.fromkeys(change.facts)) if change.op != "add" else ()
     proposal = Proposal(

@@ -70,7 +70,11 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
 
     def answer(snapshot: MemorySnapshot) -> str:
         return outcome_text(
-            outcome, snapshot.version, context.zone.timezone, has_judge=context.has_judge
+            outcome,
+            arguments.changes,
+            snapshot.version,
+            context.zone.timezone,
+            has_judge=context.has_judge,
         )
 
     question, buttons = ("", ()) if context.has_judge else _ask_to_end(outcome, context)

@@ -25,7 +25,7 @@ from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
-from bot.memory.records.save_report import ended_item, held_item, report_line
+from bot.memory.records.save_report import ended_item, held_item, plain_text, report_line, worded
 
 _MOST_CHANGES = 50
 """Maximum changes in one call: each is looked for in the messages in view while the user waits."""
@@ -97,19 +97,25 @@ def _check_number(new: int) -> None:
 
 
 def outcome_text(
-    outcome: BatchOutcome, version: int, timezone: tzinfo | None, *, has_judge: bool
+    outcome: BatchOutcome,
+    changes: Sequence[FactChange],
+    version: int,
+    timezone: tzinfo | None,
+    *,
+    has_judge: bool,
 ) -> str:
     """Return the text that reports a save to the model.
 
-    With a judge it has the model's own sentences: memory then says the same as soon as they are checked.
+    With a judge it points to the model's own sentences: memory then says the same as soon as they are checked.
     """
-    done = [
-        decision
-        for decision in outcome.decisions
-        if decision.verdict == "approved" and not _is_proposed(decision.fact)
-    ]
-    saved = list(dict.fromkeys(_done(decision, timezone, has_judge) for decision in done))
-    parts = [_unsaved(decision, timezone) for decision in outcome.decisions if decision not in done]
+    given = [plain_text(change.text) for change in changes]
+    saved, parts = [], []
+    for number, (decision, text) in enumerate(zip(outcome.decisions, given, strict=True), 1):
+        if decision.verdict == "approved" and not _is_proposed(decision.fact):
+            saved.append(_done(number, text, decision, timezone, has_judge=has_judge))
+        else:
+            parts.append(_unsaved(number, text, decision, timezone, has_judge=has_judge))
+    saved = list(dict.fromkeys(saved))
     if any(decision.is_rejected for decision in outcome.decisions):
         parts.append(_RETRY_HINT)
     if not saved and any(decision.is_rejected for decision in outcome.decisions):
@@ -127,14 +133,17 @@ def _is_proposed(fact: Fact | None) -> bool:
     return fact is not None and fact.proposes_change
 
 
-def _done(decided: ProposalDecision, timezone: tzinfo | None, has_judge: bool) -> str:
+def _done(
+    number: int, given: str, decided: ProposalDecision, timezone: tzinfo | None, *, has_judge: bool
+) -> str:
+    """Return what became of the change with this number, to which the call gave this text."""
     fact = decided.fact
     if fact is None or fact.status != "active":
         ended = decided.previous or fact
         return ended_item(ended.id) if ended is not None else "done"
     instead = None if decided.ended is None else decided.ended.id
     text = fact.gloss if has_judge and fact.awaits_judge else fact.told(timezone)
-    return held_item(fact.id, _short(text), instead)
+    return held_item(fact.id, worded(number) if text == given else _short(text), instead)
 
 
 def _short(text: str) -> str:
@@ -165,13 +174,17 @@ def is_pending(decided: ProposalDecision) -> bool:
     return decided.verdict == "known" and fact is not None and fact.status == "pending"
 
 
-def _unsaved(decided: ProposalDecision, timezone: tzinfo | None) -> str:
+def _unsaved(
+    number: int, given: str, decided: ProposalDecision, timezone: tzinfo | None, *, has_judge: bool
+) -> str:
     fact, text = decided.fact, _short(decided.proposal.text)
     if fact is not None and decided.verdict == "approved":
         numbers = ", ".join(f"[{number}]" for number in fact.replaces)
         if fact.ends:
             return f"{numbers} stays until it is checked that the user ended it."
-        return f"[{fact.id}] {_short(fact.told(timezone))} {numbers} stays until that is checked."
+        as_worded = has_judge and fact.gloss == given
+        told = held_item(fact.id, worded(number) if as_worded else _short(fact.told(timezone)))
+        return f"Noted: {told}; {numbers} stays until that is checked."
     if is_pending(decided):
         return f"It waits for the user to decide with /memory pending: {text!r}."
     if decided.verdict == "known":
