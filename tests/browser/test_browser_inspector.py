@@ -47,9 +47,6 @@ PAGES = (
     "/memory?tape=person:fake:7",
     "/fact?tape={tape}&number=1",
     "/fact?tape={group}&number=1",
-    "/zones?tape={tape}",
-    "/zones?tape={tape}&from=0&to=2",
-    "/zones?tape=fake:empty",
     "/problems?tape={tape}",
     "/problems?tape=fake:empty",
     "/reference?tape={tape}&key=deadline",
@@ -98,20 +95,17 @@ async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decisi
     await expect(marked).to_have_attribute("data-category", "gate")
 
 
-async def test_undo_by_its_button_is_felt_in_the_zone_in_memory_and_in_the_chat(
+async def test_undo_by_its_button_is_felt_in_memory_and_in_the_chat(
     open_page: OpenPage, site: Site
 ) -> None:
     page = await open_page()
     for number, text in enumerate(("/memory add I live in Bonn", "/memory add I like tea"), 1):
         await say(page, text)
         await expect(answers(page)).to_have_count(number)
-    await page.goto(f"{site.url}/zones?tape=web:local")
-    await expect(page.locator(".versions .current h3").first).to_contain_text("now")
+    await page.goto(f"{site.url}/memory?tape=web:local")
     await press(page, "Undo last change")
     await expect(page.get_by_role("dialog")).to_be_visible()
     await close_answer(page)
-    await expect(page.locator(".versions > li").first).to_contain_text("An undo")
-    await expect(page.locator(".diff del").first).to_contain_text("I like tea")
     await page.goto(f"{site.url}/memory?tape=web:local")
     await expect(page.locator("#fact-list")).to_contain_text("I live in Bonn")
     await expect(page.locator("#fact-list")).not_to_contain_text("I like tea")

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("br
 expect.set_options(timeout=WITHIN)
 
 MEMORY = "/memory?tape=web:local"
-PAGES = (MEMORY, "/fact?tape=web:local&number=1", "/zones?tape=web:local")
+PAGES = (MEMORY, "/fact?tape=web:local&number=1")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> is my favourite tag"
 GIVE = """async (text) => {
   const site = await import("/static/site.js");

@@ -1,4 +1,4 @@
-"""API routes of memory: facts, quarantine, beliefs, zones, problems and reference values."""
+"""API routes of memory: facts, quarantine, beliefs, problems and reference values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Query
 from bot.inspector.dependencies import Owner, WebContextDep, require_owner
 from bot.inspector.parameters import (
     API,
-    LARGEST_VERSION,
     BeforeVersion,
     BeliefName,
     Cursor,
@@ -47,7 +46,6 @@ from bot.inspector.reading.reference import (
     reference_in,
     versions_of,
 )
-from bot.inspector.reading.zones import ZoneDiff, ZonePage, zone_diff, zone_page
 
 router = APIRouter(prefix=API, dependencies=[Depends(require_owner)])
 
@@ -123,40 +121,6 @@ async def beliefs(
 async def belief(web: WebContextDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
     """Explain a belief: the evidence that it rests on in the end, and the gate's decision."""
     return await why_believed(web, visitor, tape, name)
-
-
-@router.get("/zones", tags=["zones"])
-async def list_zones(
-    web: WebContextDep,
-    tape: TapeName,
-    before: BeforeVersion = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="Number of results.")] = 30,
-) -> ZonePage:
-    """List the versions of a conversation's memory zone, newest first.
-
-    A zone is the memory in a conversation's prompt: long-term memory, notes, what everybody reads,
-    and the shared reference. Each change is a new version; all are on the tape. A person's scope
-    has none.
-    """
-    return await zone_page(web, tape, before, limit)
-
-
-@router.get("/zones/diff", tags=["zones"])
-async def diff_zones(
-    web: WebContextDep,
-    tape: TapeName,
-    old: Annotated[
-        int,
-        Query(
-            alias="from", ge=0, le=LARGEST_VERSION, description="A version; 0 for the empty one."
-        ),
-    ],
-    new: Annotated[
-        int, Query(alias="to", ge=0, le=LARGEST_VERSION, description="Another version.")
-    ],
-) -> ZoneDiff:
-    """Compare any two versions of a zone, by part, by lines and by words."""
-    return await zone_diff(web, tape, old, new)
 
 
 @router.get("/problems", tags=["problems"])

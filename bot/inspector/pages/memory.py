@@ -1,9 +1,9 @@
-"""Pages of memory: facts and quarantine, one fact, zones, problems, reference values and beliefs."""
+"""Pages of memory: facts and quarantine, one fact, problems, reference values and beliefs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Annotated
 from urllib.parse import urlencode
@@ -15,7 +15,6 @@ from bot.core.i18n import _, format_list
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.labels import fact_filters
 from bot.inspector.parameters import (
-    LARGEST_VERSION,
     BeforeVersion,
     BeliefName,
     FactNumber,
@@ -24,44 +23,26 @@ from bot.inspector.parameters import (
     TapeName,
 )
 from bot.inspector.reading.beliefs import WhichBeliefs, beliefs_in, why_believed
-from bot.inspector.reading.diffs import DiffLine, ZonePartDiff
 from bot.inspector.reading.facts import (
     FactQuery,
     FactView,
     fact_detail,
     fact_page,
-    last_change,
     load_memory,
 )
 from bot.inspector.reading.memory import memory_view, quarantine
 from bot.inspector.reading.problems import problems_in, working_sets_in
 from bot.inspector.reading.reference import reference_in, versions_of
-from bot.inspector.reading.zones import list_zones, zone_diff, zone_page
 from bot.inspector.rendering import render_markdown, render_page
 from bot.memory.records.imports import ASSISTANTS
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
+from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 
 router = APIRouter(include_in_schema=False)
 
 _FACTS = 200
 _WAITING = 20
-_ZONES = 30
 _VERSIONS = 20
 _BELIEFS = 100
-
-_PICKED = 300
-"""Up to this many versions, a list offers them all."""
-
-_AROUND = 3
-"""Unchanged lines shown beside a change."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiffRow:
-    """A line of a diff, or the number of unchanged lines that are left out."""
-
-    line: DiffLine | None
-    skipped: int = 0
 
 
 @router.get("/memory")
@@ -145,68 +126,6 @@ async def fact_page_of_one(
         fact=detail.fact,
         kind=loaded_memory.kind,
     )
-
-
-@router.get("/zones")
-async def zones_page(
-    request: Request,
-    web: WebContextDep,
-    visitor: Owner,
-    *,
-    tape: TapeName,
-    old: Annotated[int | None, Query(alias="from", ge=0, le=LARGEST_VERSION)] = None,
-    new: Annotated[int | None, Query(alias="to", ge=0, le=LARGEST_VERSION)] = None,
-    before: BeforeVersion = None,
-) -> Response:
-    """Render a zone's versions and the diff of two: by default the newest and the one before."""
-    zone_locations = await list_zones(web.store, tape)
-    listed = await zone_page(web, tape, before, _ZONES, zone_locations)
-    numbers = [zone_location.version for zone_location in zone_locations]
-    if new is None:
-        new = numbers[0] if numbers else 0
-    if old is None:
-        old = next((number for number in numbers if number < new), 0)
-    diff = await zone_diff(web, tape, old, new, zone_locations)
-    older = {"tape": tape, "from": old, "to": new, "before": listed.before}
-    return render_page(
-        request,
-        "zones.html",
-        visitor,
-        tape=tape,
-        is_scope=is_shared_scope(tape),
-        last_change=None
-        if is_shared_scope(tape)
-        else await last_change(await load_memory(web, visitor, tape)),
-        listed=listed,
-        previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
-        picked=zone_locations if len(zone_locations) <= _PICKED else [],
-        diff=diff,
-        parts=[(part, list(rows(part))) for part in diff.parts],
-        newest_page=before is None,
-        older=f"/zones?{urlencode(older)}#versions" if listed.before else "",
-    )
-
-
-def rows(part: ZonePartDiff) -> Iterator[DiffRow]:
-    """Yield the lines of a part's diff, with long unchanged runs cut to the lines near a change."""
-    lines = part.lines
-    near = {
-        at + step
-        for at, line in enumerate(lines)
-        if line.kind != "same"
-        for step in range(-_AROUND, _AROUND + 1)
-    }
-    skipped = 0
-    for at, line in enumerate(lines):
-        if line.kind == "same" and at not in near:
-            skipped += 1
-            continue
-        if skipped:
-            yield DiffRow(None, skipped)
-            skipped = 0
-        yield DiffRow(line)
-    if skipped:
-        yield DiffRow(None, skipped)
 
 
 @router.get("/problems")

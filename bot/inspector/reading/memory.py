@@ -17,7 +17,6 @@ from bot.inspector.reading.decisions import (
     rejected_decisions,
 )
 from bot.inspector.reading.facts import FactView, LoadedMemory, filter_facts, last_change
-from bot.inspector.reading.zones import ZoneLocation
 from bot.memory.records.fact import Fact
 from bot.memory.session.scope.scope_memory import ScopeKind
 from bot.memory.session.state.session_fold import SessionFold
@@ -26,9 +25,13 @@ _TURNED_DOWN = 20
 """The most rejected decisions to return, newest first."""
 
 
-class ZoneNow(ZoneLocation):
+class ZoneNow(ReadModel):
     """The current memory zone."""
 
+    version: int
+    opened: int = Field(description="Id of the anchor that opens it.")
+    sealed: int = Field(description="Id of the anchor that seals it.")
+    at: str = Field(description="When it was written, ISO 8601 in UTC.")
     in_prompt: bool = Field(description="Whether the prompt shows this version; if not, it shows "
                                         "an earlier one until the next boundary or consolidation.")  # fmt: skip
     long_term: str = Field(description="Markdown.")

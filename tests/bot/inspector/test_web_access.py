@@ -11,7 +11,7 @@ from web_rig import open_web
 from bot.bus import AccessRequest, Address, Sender
 from bot.inspector.access.origin import csrf_token
 
-PAGES = {"/sessions", "/timeline", "/memory", "/fact", "/zones", "/turns", "/turn", "/schedules"}
+PAGES = {"/sessions", "/timeline", "/memory", "/fact", "/turns", "/turn", "/schedules"}
 PAGES |= {"/problems", "/reference"}
 MEMBERS = {"/api/v1/commands", "/api/v1/spending"}
 """What members may ask of the site's API."""

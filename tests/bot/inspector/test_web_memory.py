@@ -16,7 +16,6 @@ PAGES = (
     "/sessions",
     "/timeline",
     "/memory",
-    "/zones",
     "/problems",
     "/reference",
     "/turns",
@@ -104,7 +103,7 @@ async def test_an_undo_takes_back_what_the_page_showed_and_nothing_that_came_sin
     await rig.talk("fake:1", "/memory add I live in Bonn")
     assert "nothing was undone" in await undone(old)
     assert "I live in Bonn" in await undone(await rig.page("/memory", tape="fake:1"))
-    assert "I like tea" in await undone(await rig.page("/zones", tape="fake:1"))
+    assert "I like tea" in await undone(await rig.page("/memory", tape="fake:1"))
     assert [one["text"] for one in await facts(rig)] == []
     assert (await rig.get("/memory", tape="fake:1"))["last_change"] is None
 
@@ -120,8 +119,7 @@ async def test_an_erased_fact_keeps_its_number_and_no_page_has_its_words(rig):
     for tape in ("fake:1", "person:fake:7"):
         for path in MEMORY:
             assert "Bonn" not in str(await rig.get(path, tape=tape))
-        for path in ("/memory", "/zones"):
-            assert "Bonn" not in await rig.page(path, tape=tape)
+        assert "Bonn" not in await rig.page("/memory", tape=tape)
         detail = await rig.get("/fact", tape=tape, number="1")
         assert "Bonn" not in str(detail)
         assert (detail["fact"]["erased"], detail["fact"]["text"]) == (True, "")
