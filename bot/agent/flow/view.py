@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.agent.flow.spoken import Found, SpokenWords
 from bot.core.reasons import Reason
@@ -70,7 +70,13 @@ def flow_view(
     asking = [one for one in answered if not is_automation(one) and not is_overheard(one)]
     askers = {sender_id(entry) for entry in asking}
     shown = {entry.id: entry for entry in (*fold.window.conversation(), *answered)}
-    found = [_of_entry(entry, askers) for entry in shown.values() if not is_erased(entry)]
+    # Words that an edit took back permit nothing, though the model still sees them.
+    newest = {_place(shown[number]): number for number in sorted(shown)}
+    found = [
+        replace(one, words=()) if newest[_place(entry)] != entry.id else one
+        for entry in shown.values()
+        if not is_erased(entry) and (one := _of_entry(entry, askers))
+    ]
     sources = [source for one in found for source in one.sources]
     if len(askers) > 1 and any(entry.meta.get("private") is False for entry in asking):
         sources.append(Reason("source_people"))
@@ -92,6 +98,11 @@ def flow_view(
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
     described = described or (opened is not None and bool(opened.client.get("tools")))
     return FlowView(tuple(words), tuple(texts), tuple(sources), described)
+
+
+def _place(entry: TapeEntry) -> object:
+    """Return which message of the platform an entry is, or changes; its own id if it is none."""
+    return entry.meta.get("edits") or entry.meta.get("inbound") or entry.id
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

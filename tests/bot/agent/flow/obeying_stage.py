@@ -116,19 +116,22 @@ class Any200(dict):  # type: ignore[type-arg]
 
 
 @asynccontextmanager
-async def stage(folder, mail: str = "", *, others: bool = True) -> AsyncIterator[Stage]:
+async def stage(
+    folder, mail: str = "", *, others: bool = True, **settings: Any
+) -> AsyncIterator[Stage]:
     """Run the chat.
 
     Args:
         folder: Its home.
         mail: What ``inbox_read {"what": "m"}`` returns.
         others: Whether others wrote the description of ``mcp_open``.
+        settings: More of ``session_host``.
     """
     async with odd_server() as server:
         server.answers = Any200()
         made = Stage(server, mail, others=others)
         tools = made.tools(folder)
         async with session_host(
-            folder, made.model, clock=ManualClock(), tools=tools, schedules=True
+            folder, made.model, clock=ManualClock(), tools=tools, schedules=True, **settings
         ) as made.host:
             yield made
