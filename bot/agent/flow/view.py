@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.agent.flow.spoken import Found, SpokenWords
 from bot.core.reasons import Reason
@@ -70,13 +70,7 @@ def flow_view(
     asking = [one for one in answered if not is_automation(one) and not is_overheard(one)]
     askers = {sender_id(entry) for entry in asking}
     shown = {entry.id: entry for entry in (*fold.window.conversation(), *answered)}
-    # Words that an edit took back permit nothing, though the model still sees them.
-    newest = {_place(shown[number]): number for number in sorted(shown)}
-    found = [
-        replace(one, words=()) if newest[_place(entry)] != entry.id else one
-        for entry in shown.values()
-        if not is_erased(entry) and (one := _of_entry(entry, askers))
-    ]
+    found = [_of_entry(entry, askers) for entry in shown.values() if not is_erased(entry)]
     sources = [source for one in found for source in one.sources]
     if len(askers) > 1 and any(entry.meta.get("private") is False for entry in asking):
         sources.append(Reason("source_people"))
@@ -94,7 +88,9 @@ def flow_view(
     if opened is not None and held is not None and opened.client.get("system"):
         sources.append(Reason("source_instructions", entry=f"#{held.id}"))
         texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
-    words = [word for one in found for word in one.words]
+    # Words that an edit took back permit nothing, though the model still sees them.
+    newest = set({_place(shown[number]): number for number in sorted(shown)}.values())
+    words = [word for one in found for word in one.words if word.found.entry in newest]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
     described = described or (opened is not None and bool(opened.client.get("tools")))
     return FlowView(tuple(words), tuple(texts), tuple(sources), described)
