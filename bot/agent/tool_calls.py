@@ -150,10 +150,10 @@ class ToolCallRunner:
         )
 
     async def _run(self, turn: str, call: ToolCall) -> str:
-        await self._on_tool(call.name)
-        began, outcome = time.perf_counter(), "failed"
         tool = self._session.agent.tools.get(call.name)
         name = tool.wire_name if tool is not None else "unknown"
+        await self._on_tool(name)
+        began, outcome = time.perf_counter(), "failed"
         with span("tool", tool=name) as here:
             try:
                 outcome = await self._run_and_record(turn, call)

@@ -37,7 +37,9 @@ _LONGEST = 48
 """Characters of the longest tag, with some to spare."""
 
 _QUOTES = frozenset("`'\"")
-_MARK = LazyPattern(r"<(?:\||｜)|<(?:/?tool_|function|invoke|end_of_turn)|\[TOOL_CALLS")
+_MARK = LazyPattern(
+    r"<(?:\||｜)|<(?:/?tool_|antml:|minimax:|function|invoke|end_of_turn)|\[TOOL_CALLS"
+)
 _HALF_MARK = LazyPattern(r"(?:<[^\s>]{0,20}>?|\[[A-Z_]{0,10})\Z")
 _BARE_CALLS = ("{", "[{", "```json", "```tool")
 _SPECIAL = LazyPattern(r"<\|(?:end|return|im_end|eot_id|start)\|>(?:assistant\b)?|<end_of_turn>")

@@ -56,6 +56,8 @@ class _Part:
         """Return whether a fragment begins another call than this one."""
         if not name or not self.name or name != self.name:
             return bool(name and self.name)
+        if self.index is None and call_id and self.id and call_id != self.id:
+            return True
         if not any(self.pieces) or self._depth or self._quoted:
             return False
         if call_id and self.id and call_id != self.id:

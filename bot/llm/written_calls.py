@@ -33,11 +33,12 @@ _MARKS = {
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",
 }
-"""The marks of Hermes and Qwen, Claude, Llama, Mistral, Granite, Gemma, gpt-oss, Kimi and DeepSeek."""
+"""The marks of Hermes and Qwen, Claude, Llama, Mistral, Granite, Gemma, gpt-oss, Kimi, MiniMax and DeepSeek."""
 
 _CALL = LazyPattern(
     r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|(" + "|".join(map(re.escape, _MARKS)) + ")",
 )
+_NAMESPACE = LazyPattern(r"(</?)(?:antml:|minimax:|｜DSML｜)")
 _FENCED = LazyPattern(r"```\w{0,20}")
 _FUNCTION = LazyPattern(r'<(?:function=|invoke\s+name=)"?([\w.:-]{1,100})"?[^>]{0,20}>')
 _PARAMETER = LazyPattern(r'<(?:parameter=|parameter\s+name=)"?([\w.:-]{1,100})"?[^>]{0,20}>')
@@ -102,6 +103,7 @@ def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str
         calls = list(_calls(whole, offered))
         if calls and all(one.name in offered for one in calls):
             return "", calls
+    given, text = text, _NAMESPACE.sub(r"\1", text)
     kept, calls, place = [], [], 0
     while (found := _CALL.search(text, place)) is not None:
         if found[1] is None:
@@ -116,7 +118,7 @@ def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str
         kept.append(text[place : found.start()])
         place = end + len(_MARKS[found[1]])
     kept.append(text[place:])
-    return ("".join(kept).strip() if calls else text), calls
+    return ("".join(kept).strip() if calls else given), calls
 
 
 def _whole_json(text: str) -> str:

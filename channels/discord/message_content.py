@@ -3,6 +3,7 @@
 Rule 1: ``text`` holds only what the sender wrote; what others wrote is in ``quote``.
 Rule 2: mentions of the bot are removed; other mentions become names.
 Rule 3: a quote names its author in a form that no display name can imitate.
+Rule 4: a name in ``text`` is one word, since others chose it: none of its words is the sender's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import discord
 from bot.bus import Address, Attachment, FileUnavailable, RemoteFile
 from bot.core.reasons import Reason
 from channels.base import GroupPolicy
+from channels.text import as_one_word
 
 MAX_QUOTE_LENGTH = 2000
 
@@ -43,7 +45,7 @@ def is_from_person(message: discord.Message) -> bool:
 def message_text(message: discord.Message, bot_id: int) -> str:
     """Return the sender's text with ids replaced by names; stickers and polls in parentheses."""
     parts = [resolve_mentions(message, message.content, bot_id)]
-    parts += [f"(sticker {clean_name(each.name)})" for each in message.stickers]
+    parts += [f"(sticker_{as_one_word(each.name)})" for each in message.stickers]
     if message.poll is not None:
         parts.append(f"(poll: {message.poll.question})")
     return "\n".join(part for part in parts if part)
@@ -60,13 +62,14 @@ def resolve_mentions(message: discord.Message, content: str, bot_id: int) -> str
         kind, number = found[1], int(found[2])
         if kind == "#":
             channel = None if guild is None else guild.get_channel_or_thread(number)
-            return "#unknown" if channel is None else f"#{channel.name}"
+            return "#unknown" if channel is None else f"#{as_one_word(channel.name)}"
         if kind == "@&":
-            return "" if number in mine else f"@{roles.get(number, 'unknown')}"
+            return "" if number in mine else f"@{as_one_word(roles.get(number, 'unknown'))}"
         if number == bot_id:
             return ""
         member = None if guild is None else guild.get_member(number)
-        return f"@{people.get(number) or (member.display_name if member else 'unknown')}"
+        person = people.get(number) or (member.display_name if member else "unknown")
+        return f"@{as_one_word(person)}"
 
     return _EMOJI.sub(r"\1", _MENTION.sub(name, content)).strip()
 

@@ -4,7 +4,8 @@ Rule 1: a person's own words are kept apart from what they quote or forward.
 Rule 2: mentions are read from entities, never from the text, since anybody may write a name.
 Rule 3: a name is always in quotation marks, which the bot's own words never are, so that no name
 can imitate them.
-Rule 4: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
+Rule 4: who is mentioned chose their name, so it is one word: none of its words is the sender's.
+Rule 5: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from aiogram.types import (
 
 from bot.bus import Sender
 from bot.core.i18n import match_language
+from channels.text import as_one_word
 
 MAX_QUOTE_LENGTH = 2_000
 """The most characters of a quote."""
@@ -91,7 +93,10 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) 
             mentions, new = True, ""
         elif entity.type == "text_mention" and entity.user is not None:
             mine = entity.user.id == me.id
-            mentions, new = mentions or mine, "" if mine else f"@{shown.removeprefix('@')}"
+            mentions, new = (
+                mentions or mine,
+                "" if mine else f"@{as_one_word(shown.removeprefix('@'))}",
+            )
         elif entity.type == "bot_command":
             name, _, target = shown.partition("@")
             mine = not target or me.has_username(target)

@@ -45,6 +45,16 @@ async def test_a_code_is_good_once_for_ten_minutes_and_only_the_newest(tmp_path)
         assert (await here.people()).moves == {}
 
 
+async def test_a_no_to_one_question_is_none_to_another(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "/link ABCD-2345")
+        is_it_you = here.told(ADA)[-1].buttons
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        question = await here.until_told(ADA, "sent the code")
+        assert "Nothing to confirm" in await here.ask(ADA, is_it_you[1].command)
+        assert "Linked with" in await here.ask(ADA, question.buttons[0].command)
+
+
 async def test_guessing_is_bounded_also_over_a_restart_and_keeps_nobody_else_out(tmp_path):
     async with home(tmp_path) as here:
         code = await here.code(ADA)

@@ -88,8 +88,9 @@ def link_commands(send: Send, language_of: LanguageOf) -> list[Command]:
         if agreed:
             return await _claim(code, context, tell)
         # The code is looked up only after consent, so that this step does not reveal whether it
-        # exists.
-        buttons = Button(_("It is mine"), f"/link {code} yes"), Button(_("Refuse"), "/link refuse")
+        # exists. The second button refuses no claim, though one may wait here when it is pressed.
+        yes, no = f"/link {code} yes", "/link refuse 0"
+        buttons = Button(_("It is mine"), yes), Button(_("Refuse"), no)
         return CommandReply(_(_IS_IT_YOU), buttons=buttons)
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:

@@ -105,8 +105,14 @@ def _plain_part(part: str, permits: Callable[[str], bool]) -> str:
     first, *targets = part.split("](")
     part = first + "".join(("](" if permits(_target(one)) else "] (") + one for one in targets)
     first, *tags = _TAG.split(part)
-    part = first + "".join(("<" if permits(one.partition(">")[0]) else "< ") + one for one in tags)
+    part = first + "".join(("<" if _is_link(one, permits) else "< ") + one for one in tags)
     return part.replace("]:", "] :")
+
+
+def _is_link(tag: str, permits: Callable[[str], bool]) -> bool:
+    """Return whether what follows an angle is a permitted address, and no tag whose name is permitted."""
+    inside = tag.partition(">")[0]
+    return "://" in inside and permits(inside)
 
 
 def _target(rest: str) -> str:

@@ -9,7 +9,8 @@ Rule 2: with text from outside in view, all else asks: whoever wrote the text ma
 Rule 3: without such text nobody hostile had a say, and only secrets, details of memory and long
     addresses ask. This check reads words and numbers; it sees no paraphrase and no encoding.
 Rule 4: which links are followed tells their site something, and so does each choice in a row of
-    calls: a turn follows few links of each site, and makes few differing calls of a tool.
+    calls: a turn follows few links of each site, and makes few differing calls of a tool, each with
+    few choices.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import log2
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
@@ -34,6 +36,11 @@ MAX_COMPOSED = 200
 MOST_FOLLOWED = 3
 """The most links of one site that a turn follows unasked, calls of one tool that differ, values in
 a list, and images in an answer."""
+
+_MOST_CHOSEN = 40
+"""The most bits that the choices in a call carry unasked: which fields, which choices, which words."""
+_SAID_BITS = 3
+"""What it counts that a field has these said words and no others."""
 
 _NUMBER = LazyPattern(r"(?<!\d)\d(?:[ .,/:-]?\d){4,40}(?!\d)")
 _NAME = LazyPattern(r"[\w '’&-]{1,80}")
@@ -98,10 +105,12 @@ class Grants:
         texts = argument_texts(given)
         if (carried := self._carried("\n".join(texts))) is not None or not self.outside:
             return carried
+        chosen = 0.0
         for name, value in given.items():
-            if not self._is_sent_before(name, value) and not self._permitted(
-                {name: value}, schema, 0
-            ):
+            if self._is_sent_before(name, value):
+                continue
+            chosen += _chosen_bits({name: value}, schema)
+            if chosen > _MOST_CHOSEN or not self._permitted({name: value}, schema, 0):
                 return Reason("argument_unsaid", name=name, origin=Reason("origin_outside"))
         followed = (self._too_many(one) for one in texts if one in self.links)
         return next(filter(None, followed), None)
@@ -205,6 +214,17 @@ def _is_choice(value: Any, schema: Mapping[str, Any]) -> bool:
     listed = schema.get("enum")
     choices = [*(listed if isinstance(listed, list) else ())]
     return value in [*choices, *(schema[key] for key in ("const", "default") if key in schema)]
+
+
+def _chosen_bits(value: Any, schema: Any) -> float:
+    """Return how many bits the choices in a value carry, down to the depth that is permitted."""
+    schema = schema if isinstance(schema, Mapping) else {}
+    if isinstance(value, Mapping) and isinstance(fields := schema.get("properties"), Mapping):
+        return sum(1 + _chosen_bits(inner, fields.get(name)) for name, inner in value.items())
+    if isinstance(value, list):
+        return sum(_chosen_bits(one, schema.get("items")) for one in value[:_MOST_CHOSEN])
+    listed = schema.get("enum")
+    return log2(len(listed) or 1) if isinstance(listed, list) else _SAID_BITS
 
 
 def _is_text(value: Any) -> bool:

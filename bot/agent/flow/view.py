@@ -88,10 +88,17 @@ def flow_view(
     if opened is not None and held is not None and opened.client.get("system"):
         sources.append(Reason("source_instructions", entry=f"#{held.id}"))
         texts.append(SpokenWords(str(opened.client["system"]), Found(Origin.OUTSIDE, held.id)))
-    words = [word for one in found for word in one.words]
+    # Words that an edit took back permit nothing, though the model still sees them.
+    newest = set({_place(shown[number]): number for number in sorted(shown)}.values())
+    words = [word for one in found for word in one.words if word.found.entry in newest]
     words += [word for fact in facts for word in _evidence(fact, askers, tape)]
     described = described or (opened is not None and bool(opened.client.get("tools")))
     return FlowView(tuple(words), tuple(texts), tuple(sources), described)
+
+
+def _place(entry: TapeEntry) -> object:
+    """Return which message of the platform an entry is, or changes; its own id if it is none."""
+    return entry.meta.get("edits") or entry.meta.get("inbound") or entry.id
 
 
 def _of_entry(entry: TapeEntry, askers: Collection[str]) -> FlowView:

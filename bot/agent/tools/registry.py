@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.bus import Right
-from bot.core.errors import MemoryRefused, TapebotError
+from bot.core.errors import FileRefused, MemoryRefused, SkillRefused, TapebotError
 from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
@@ -461,7 +461,9 @@ class ToolRegistry:
         try:
             return await tool.run(arguments, context)
         except TapebotError as error:
-            return ToolOutcome(f"Not done: {error}.", "error")
+            # It may name the files or skills that there are, and others chose those names.
+            names = isinstance(error, FileRefused | SkillRefused)
+            return ToolOutcome(f"Not done: {error}.", "error", from_outside=names)
 
     def parse(
         self, call: ToolCall, context: ToolContext

@@ -35,7 +35,11 @@ _READ = frozenset(
 )
 """Fields of an answer's message that are read, or that no server wants back."""
 
+_TEXTS = frozenset({"text", "output_text", "refusal"})
+"""Kinds of parts of a content that are the answer."""
+
 _ENDINGS = {
+    **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
@@ -106,8 +110,10 @@ class ChatCompletions:
         if not choices:
             return False
         choice = choices[0]
-        # Some servers end a stream with a whole message in place of a change.
+        # Some servers end a stream with a whole message in place of a change, or send nothing else.
         delta = choice.get("delta")
+        if delta is None and not (answer.reply.answer.text or answer.reply.calls()):
+            delta = choice.get("message")
         grew = _read_message(answer, delta) if delta is not None else False
         _read_ending(answer, choice)
         return grew
@@ -161,15 +167,17 @@ def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:
 
 def _text_of(part: Any, answer: ModelAnswer) -> str:
     """Return the text of a part of the content; reasoning is kept apart."""
-    if part.get("type") == "thinking":
-        thought = "".join(str(one.get("text", "")) for one in part.get("thinking") or ())
+    kind = part.get("type") or "text"
+    if kind == "thinking":
+        thought = part.get("thinking") or ""
+        if not isinstance(thought, str):
+            thought = "".join(str(one.get("text", "")) for one in thought)
         answer.keep("reasoning_content", thought)
-        return ""
-    return str(part.get("text") or "")
+    return str(part.get("text") or "") if kind in _TEXTS else ""
 
 
 def _read_ending(answer: ModelAnswer, choice: Mapping[str, Any]) -> None:
-    reason = choice.get("finish_reason")
+    reason = str(choice.get("finish_reason") or "").lower()
     if not reason:
         return
     if reason in _FAILED_ENDINGS:

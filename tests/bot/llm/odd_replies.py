@@ -51,13 +51,24 @@ def text(words: str, ending: object = None) -> dict[str, object]:
     return chunk({"content": words}, ending)
 
 
-def call(index: object, name: str, arguments: object, call_id: object = None) -> dict[str, object]:
+def call(
+    index: object, name: object, arguments: object, call_id: object = None
+) -> dict[str, object]:
     function = {"name": name, "arguments": arguments}
     one = {"index": index, "id": call_id, "type": "function", "function": function}
     return {key: value for key, value in one.items() if value is not None}
 
 
 STOP = chunk({}, "stop")
+WHOLE = {
+    "choices": [
+        {
+            "index": 0,
+            "message": {"content": "Hi", "tool_calls": [call(None, "tape_search", "{}", "a")]},
+            "finish_reason": "tool_calls",
+        }
+    ]
+}
 
 ODD = [
     Odd(
@@ -112,6 +123,54 @@ ODD = [
         (chunk({"content": None}), chunk({}, "content_filter"), DONE),
         error=ModelRejected,
     ),
+    Odd(
+        "a filter named as Gemini names it",
+        "ai.google.dev/api/generate-content",
+        (chunk({"content": None}), chunk({}, "SAFETY"), DONE),
+        error=ModelRejected,
+    ),
+    Odd(
+        "an ending in capitals",
+        "",
+        (text("Half"), chunk({}, "MAX_TOKENS"), DONE),
+        "Half",
+        ending="length",
+    ),
+    Odd(
+        "a stream of one whole message",
+        "",
+        (WHOLE, DONE),
+        "Hi",
+        (("tape_search", "{}"),),
+        ending="tool_calls",
+    ),
+    Odd(
+        "reasoning in a part of the content",
+        "",
+        (
+            chunk({"content": [{"type": "reasoning", "text": "Hm"}]}),
+            chunk({"content": [{"type": "thinking", "thinking": "Hm"}]}),
+            chunk({"content": [{"type": "text", "text": "Hi"}]}),
+            STOP,
+            DONE,
+        ),
+        "Hi",
+    ),
+    Odd(
+        "calls without an index in turns",
+        "",
+        (
+            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "a")]}),
+            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "b")]}),
+            chunk({"tool_calls": [call(None, None, ': "tea"}', "a")]}),
+            chunk({"tool_calls": [call(None, None, ': "milk"}', "b")]}),
+            chunk({}, "tool_calls"),
+            DONE,
+        ),
+        "",
+        (("tape_search", '{"q": "tea"}'), ("tape_search", '{"q": "milk"}')),
+        ending="tool_calls",
+    ),
 ]
 
 THOUGHTS = {
@@ -132,6 +191,15 @@ WRITTEN = {
     "Mistral": '[TOOL_CALLS][{"name": "tape_search", "arguments": {"q": "tea"}}]',
     "GLM": "<tool_call>tape_search\n<arg_key>q</arg_key>\n<arg_value>tea</arg_value>\n</tool_call>",
     "Claude": '<function_calls>\n<invoke name="tape_search">\n<parameter name="q">tea</parameter>\n</invoke>\n</function_calls>',
+    "MiniMax": '<minimax:tool_call>\n<invoke name="tape_search">\n<parameter name="q">tea</parameter>\n</invoke>\n</minimax:tool_call>',
+    "Claude's own": "<antml"
+    ":function_calls>\n<antml"
+    ':invoke name="tape_search">\n<antml'
+    ':parameter name="q">tea</antml'
+    ":parameter>\n</antml"
+    ":invoke>\n</antml"
+    ":function_calls>",
+    "DeepSeek 3.2": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="tape_search">\n<｜DSML｜parameter name="q" string="true">tea</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
     "DeepSeek": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>tape_search\n```json\n{"q": "tea"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     "Kimi": '<|tool_calls_section_begin|><|tool_call_begin|>functions.tape_search:0<|tool_call_argument_begin|>{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
     "gpt-oss": '<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.tape_search <|constrain|>json<|message|>{"q": "tea"}<|call|>',

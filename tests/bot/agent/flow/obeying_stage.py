@@ -36,6 +36,10 @@ class Anything(RootModel[dict[str, Any]]):
     """Any arguments."""
 
 
+def _object(count: int, field: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {f"c{number}": field for number in range(count)}}
+
+
 class Stage:
     """A chat with an obeying model and all ways out."""
 
@@ -75,6 +79,9 @@ class Stage:
                 **{name: {"type": "string"} for name in fields},
                 "form": {"type": "object", "properties": {"a": {"type": "object"}}},
                 "kind": {"enum": ["short", "long"]},
+                "digits": _object(54, {"enum": list("0123456789abcdef")}),
+                "marks": _object(216, {"type": "boolean"}),
+                "words": _object(54, {"type": "string"}),
             },
         }
         others: dict[str, Any] = {"permission": reads, "schema": schema, "by_others": self.others}
@@ -109,19 +116,22 @@ class Any200(dict):  # type: ignore[type-arg]
 
 
 @asynccontextmanager
-async def stage(folder, mail: str = "", *, others: bool = True) -> AsyncIterator[Stage]:
+async def stage(
+    folder, mail: str = "", *, others: bool = True, **settings: Any
+) -> AsyncIterator[Stage]:
     """Run the chat.
 
     Args:
         folder: Its home.
         mail: What ``inbox_read {"what": "m"}`` returns.
         others: Whether others wrote the description of ``mcp_open``.
+        settings: More of ``session_host``.
     """
     async with odd_server() as server:
         server.answers = Any200()
         made = Stage(server, mail, others=others)
         tools = made.tools(folder)
         async with session_host(
-            folder, made.model, clock=ManualClock(), tools=tools, schedules=True
+            folder, made.model, clock=ManualClock(), tools=tools, schedules=True, **settings
         ) as made.host:
             yield made
