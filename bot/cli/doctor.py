@@ -456,7 +456,7 @@ async def _answer(probe: Probe, seconds: float) -> CheckResult:
     return CheckResult("model", "ok", _("it answers: {text!r}", text=text.strip()[:60]))
 
 
-def run_doctor(*, probe: bool) -> int:
+def run_doctor(*, probe: bool, as_json: bool) -> int:
     """Print the results of all checks; return 1 if any is bad."""
     return anyio.run(_check, probe)
 

@@ -13,7 +13,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.clock import Clock, SystemClock
-from bot.core.errors import TapebotError, TapeError
+from bot.core.errors import SettingsError, TapebotError, TapeError
 from bot.core.i18n import _, format_number
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.findings import AUDIT_FINDING_KINDS, AuditFinding
@@ -49,13 +49,23 @@ class _Report:
 
 
 def audit_memory(
-    settings: Settings, session: str | None, *, as_json: bool, clock: Clock | None = None
+    settings: Settings,
+    session: str | None,
+    *,
+    everything: bool = False,
+    as_json: bool,
+    clock: Clock | None = None,
 ) -> int:
     """Check the facts of one session, or of all; print what a person should look at.
 
     Returns:
         0 for no findings, 1 for findings, 2 if something could not be read.
+
+    Raises:
+        SettingsError: Both a session and everything are asked for.
     """
+    if everything and session is not None:
+        raise SettingsError(_("give a session, or --all"))
     try:
         report = anyio.run(_audit, settings, session, clock or SystemClock())
     except (TapeError, OSError) as error:

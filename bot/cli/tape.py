@@ -66,6 +66,25 @@ def list_tapes(settings: Settings) -> int:
     return 0
 
 
+def show(
+    settings: Settings,
+    session: str,
+    *,
+    last: int | None = None,
+    everything: bool = False,
+    turn: str | None = None,
+) -> int:
+    """Print one tape as a timeline, or the prompt of a turn.
+
+    Raises:
+        TapeNotFound: There is no such tape or turn.
+        SettingsError: The context builder that made the prompt is not installed.
+    """
+    if turn is not None:
+        return show_turn(settings, session, turn)
+    return show_tape(settings, session, last=last, everything=everything)
+
+
 def show_tape(
     settings: Settings, session: str, *, last: int | None = None, everything: bool = False
 ) -> int:
