@@ -284,7 +284,7 @@ def _add_argument(parser: argparse.ArgumentParser, spec: str, line: str | None) 
     assert found is not None, spec
     name, after = found["name"], found["after"] or ""
     if name.startswith("--"):
-        options = {"dest": found["dest"]} if found["dest"] else {}
+        options: dict[str, Any] = {"dest": found["dest"]} if found["dest"] else {}
         if found["value"] is None:
             parser.add_argument(name, help=line, action="store_true", **options)
             return

@@ -6,7 +6,6 @@ __all__ = [
     "dependencies",
     "reading",
     "rendering",
-    "single_visit",
     "site",
     "transcript",
 ]
