@@ -29,12 +29,15 @@ _DRY_RUN = ("  --dry-run", N_("only print what would be done"))
 _PATH = ("  path", N_("its home, a folder, or one file"))
 _NEW_NAME = ("  name", N_("a name of your choice"))
 _WHOSE = (
+    # for the parser
     "  --for PERSON as person",
     N_("whose they are, such as telegram:42; default: the person at the console"),
 )
+# for the parser
 _JSON = ("  --json as as_json", N_("print one JSON object"))
 
 _DECLARED = (
+    # The first of each pair is for the parser.
     ("run -> run:talk", N_("talk here, or run the bot (the default)")),
     (
         "gateway -> run:run_program role=gateway",

@@ -5,7 +5,6 @@ __all__ = [
     "clients",
     "dependencies",
     "reading",
-    "rendering",
     "site",
     "transcript",
 ]
