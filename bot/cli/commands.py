@@ -1,8 +1,9 @@
 """The commands of ``tapebot``: for each the function that runs it, its help, and its arguments.
 
 A command is declared as ``name -> module:function value=given``. Its function is imported once it is
-chosen, gets the settings and the arguments by their names, and returns the exit code. A command
-without a function has commands of its own. A test compares the names with each function's signature.
+chosen, gets the settings and the arguments by their names, and returns the exit code.
+What a person can mend it raises as ``SettingsError`` or ``TapebotError``, which ``main`` prints. A
+command without a function has commands of its own. A test compares the names with each signature.
 
 An indented line is an argument of the command above, as the usage shows it:
 

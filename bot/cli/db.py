@@ -29,23 +29,13 @@ select (select count(*) from tapebot.tape),
 
 
 def migrate_database(settings: Settings) -> int:
-    """Run the pending migrations, and print them.
-
-    Raises:
-        SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, denies access, or has a newer version.
-    """
+    """Run the pending migrations, and print them."""
     anyio.run(_migrate, settings)
     return READY
 
 
 def database_status(settings: Settings) -> int:
-    """Print pending migrations, or the size of the database; return 1 if any are pending.
-
-    Raises:
-        SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, or has a newer version.
-    """
+    """Print pending migrations, or the size of the database; return 1 if any are pending."""
     return anyio.run(_status, settings)
 
 
@@ -89,11 +79,7 @@ async def _status(settings: Settings) -> int:
 
 
 async def sizes(database: Database) -> str:
-    """Describe how much a database of this version holds.
-
-    Raises:
-        DatabaseUnavailable: It cannot be reached, or the query fails.
-    """
+    """Describe how much a database of this version holds."""
     import psycopg
 
     try:

@@ -31,11 +31,10 @@ from bot.cli.service_checks import (
     check_access,
     check_channels,
     check_database,
-    check_mcp,
     check_models,
     check_tapes,
-    check_web_tools,
 )
+from bot.cli.tool_checks import check_mcp, check_web_tools
 from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _, ngettext
 from bot.core.installation import this_installation

@@ -30,11 +30,6 @@ def pair(settings: Settings, code: str | None) -> int:
     """Approve a code, or print who may use the bot; return 1 if the code is not valid.
 
     If the bot runs, it approves the code itself, and notifies the new user.
-
-    Raises:
-        TapeLocked: A bot runs that cannot be asked.
-        SettingsError: The access list is damaged, or its file belongs to another user.
-        TapebotError: The bot did not answer, or the change could not be recorded.
     """
     reply = anyio.run(_pair, settings, code)
     text = printable(str(reply.get("text", ""))) + "\n"
@@ -113,12 +108,7 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
 
 
 def _refuse_to_take_over(path: Path) -> None:
-    """Refuse to write next to another user's files: files made by root would lock the bot out.
-
-    Raises:
-        SettingsError: The access list's file or its lock belongs to another user; or, without the
-            file, the folder does.
-    """
+    """Refuse to write next to another user's files: files made by root would lock the bot out."""
     # If the file is the user's own, the folder's owner does not matter: volumes are often root's.
     folder = () if path.exists() else (path.parent,)
     for each in (path, path.with_suffix(".lock"), *folder):

@@ -139,16 +139,7 @@ def launchd_service(settings: Settings, folder: Path) -> Service:
 
 
 def run_service(settings: Settings, command: str) -> int:
-    """Install the service, remove it, or show its state or log.
-
-    Returns:
-        0, or the exit code of the program that shows the state.
-
-    Raises:
-        SettingsError: This user or this machine cannot have such a service.
-        TapebotError: The system refused; the text has its words.
-        OSError: The file cannot be written.
-    """
+    """Install the service, remove it, or show its state or log, with the exit code of what shows it."""
     service = _service(settings, Path.cwd())
     if command == "install":
         return _install(service, settings)

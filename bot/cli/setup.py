@@ -87,9 +87,6 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
 
     Returns:
         0; 1 if a check failed and nobody was there to correct the answers; 130 after Ctrl-C.
-
-    Raises:
-        SettingsError: A step has no such name.
     """
     known = {step.name: step for step in STEPS}
     if unknown := next((name for name in names if name not in known), None):
@@ -113,11 +110,7 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
 
 
 def offer_setup(settings: Settings) -> Settings:
-    """Offer the setup at the first run at a terminal, once, if nothing is set.
-
-    Returns:
-        The settings as they are then.
-    """
+    """Offer the setup at the first run at a terminal, once, if nothing is set; return the settings."""
     asked = settings.home / ".asked"
     names = {"model", "models", "telegram_token", "discord_token", "database_url"}
     if names & settings.model_fields_set or asked.exists() or not at_terminal():
@@ -204,12 +197,7 @@ class TerminalSetup:
         return place + 1
 
     def _do(self, step: Step) -> None:
-        """Ask until the answers work, are saved as they are, or are dropped.
-
-        Raises:
-            _Back: The person goes back.
-            _Failed: They do not work, and nobody is here to correct them.
-        """
+        """Ask until the answers work, are saved as they are, or are dropped."""
         given: Answers = {}
         while True:
             given = self._questions(step, given)
@@ -293,11 +281,7 @@ class TerminalSetup:
                 )
 
     def _leaves(self, step: Step, answers: Answers) -> bool:
-        """Ask what to do with answers that do not work; return whether to leave the step.
-
-        Raises:
-            _Back: The person goes back.
-        """
+        """Ask what to do with answers that do not work; return whether to leave the step."""
         prompt = _("Enter: correct it; s: skip; {back}: back", back=BACK)
         if answers:
             prompt = _("Enter: correct it; s: skip; w: write it as it is; {back}: back", back=BACK)

@@ -26,11 +26,7 @@ def search_tapes(
     problem: str | None,
     limit: int,
 ) -> int:
-    """Print the best matches first; return 1 if there are none.
-
-    Raises:
-        InvalidSearch: The query is not valid.
-    """
+    """Print the best matches first; return 1 if there are none."""
     tapes = None if session is None else (session,)
     query = SearchQuery(" ".join(words), tapes=tapes, problem=problem, limit=limit)
     hits = [hit for hit in anyio.run(_hits, settings, query) if hit.direct]

@@ -15,12 +15,7 @@ from bot.runtime.settings import Settings
 
 
 def web(settings: Settings, what: str, **given: Any) -> int:
-    """Send a request to the running bot, and print its reply; return 1 if it refuses.
-
-    Raises:
-        TapebotError: No bot runs, the site is off, a database is shared, or the bot does not
-            answer.
-    """
+    """Send a request to the running bot, and print its reply; return 1 if it refuses."""
     if settings.web_base is None:
         raise TapebotError(_("the site is switched off: TAPEBOT_WEB_LISTEN is off"))
     if settings.database_url is not None:
