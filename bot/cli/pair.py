@@ -32,18 +32,18 @@ def pair(settings: Settings, code: str | None) -> int:
     If the bot runs, it approves the code itself, and notifies the new user.
     """
     reply = anyio.run(_pair, settings, code)
-    text = printable(str(reply.get("text", ""))) + "\n"
-    if reply.get("ok") is True and sys.stdout.isatty():
+    text = printable(str(reply.get("text", "")))
+    if reply.get("ok") is not True:
+        print(text, file=sys.stderr)
+        return 1
+    if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
 
         Console().print(Markdown(text))
-        return 0
-    if reply.get("ok") is True:
-        sys.stdout.write(text)
-        return 0
-    sys.stderr.write(text)
-    return 1
+    else:
+        print(text)
+    return 0
 
 
 async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
@@ -57,10 +57,8 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         # Reading takes no lock and creates no folder.
         access_list = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
         named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
-        return {
-            "ok": True,
-            "text": AccessOverview.of(access_list, named, SystemClock().now()).text(),
-        }
+        told = AccessOverview.of(access_list, named, SystemClock().now())
+        return {"ok": True, "text": told.text()}
     path = settings.home / FILE
     _refuse_to_take_over(path)
     if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
