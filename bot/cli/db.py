@@ -57,7 +57,7 @@ async def _status(settings: Settings) -> int:
             print(_("waits\t{name}", name=name))
         if waiting:
             told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
-            print(f"{place}: {told}: tapebot db migrate")
+            print(f"{place}: {told}: tapebot db migrate")  # words for programs
             return 1
         sizes = await _sizes(database)
         print(_("{address}: the tables have this version; {sizes}", address=place, sizes=sizes))
