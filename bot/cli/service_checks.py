@@ -30,7 +30,7 @@ from bot.runtime.app.database_services import open_database
 from bot.runtime.control_socket import call_control
 from bot.runtime.models import RESERVED_MODELS
 from bot.runtime.settings import PREFIX, PresetSettings, Settings, runs_in_process
-from bot.runtime.setup.checks import PlatformRefused, ask_platform
+from bot.runtime.setup.checks import PlatformRefused, ask_platform, quiet_retries
 from bot.runtime.setup.providers import KEY_VARIABLES, WITHOUT_KEY
 from channels.base import TokenCheck
 from channels.registry import PLATFORMS, Platform
@@ -231,7 +231,7 @@ async def _call_model(settings: Settings) -> list[CheckResult]:
     asked = [{"role": "user", "content": "Answer with one word: ready"}]
     tool = ToolSpec("wait", "Wait.", {"type": "object", "properties": {}})  # for the model
     try:
-        with anyio.fail_after(settings.model_timeout):
+        with quiet_retries(), anyio.fail_after(settings.model_timeout):
             text = (await model.complete(ModelRequest(asked, (tool,)))).content.strip()
         found = [ok(_("it answers: {text!r}", text=text[:60]))]
     except TimeoutError:

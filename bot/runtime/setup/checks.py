@@ -81,7 +81,7 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
     )
     model = build_model(name, options, CallSlots(1))
     try:
-        with _quiet():
+        with quiet_retries():
             answers, tools = await check_answers_and_tools(model, seconds=_MODEL_SECONDS)
     except ModelUnavailable as error:
         # It names the file, or the command that installs what is missing.
@@ -289,7 +289,7 @@ def _fetch(check: TokenCheck) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_retries() -> Iterator[None]:
     """Keep retries out of the log: the outcome says what came of them."""
     logger = logging.getLogger("stamina")
     level = logger.level
