@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.parser import make_parser
+from bot.cli.commands import make_parser
 from bot.runtime.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +73,7 @@ def test_a_unit_starts_the_console_script_and_writes_only_into_its_home(name, co
     service = unit(name)
     program, argument = shlex.split(service["ExecStart"])
     assert Path(program).name in PROJECT["project"]["scripts"]
-    assert make_parser().parse_args([argument]).command == argument == command
+    assert make_parser().parse_args([argument]).chosen.name == argument == command
     home = dict(one.split("=", 1) for one in service["Environment"].split())["TAPEBOT_HOME"]
     assert service["StateDirectory"] == home.removeprefix("/var/lib/")
     assert service["WorkingDirectory"] == home

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.cli.parser import make_parser
+from bot.cli.commands import make_parser
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
@@ -78,7 +78,7 @@ def test_a_pod_may_write_only_into_what_goes_with_it(which):
     spec = pod(*which)
     (container,) = spec["containers"]
     assert container["args"] == PODS[which]
-    assert make_parser().parse_args(container["args"]).command == PODS[which][0]
+    assert make_parser().parse_args(container["args"]).chosen.name.split()[0] == PODS[which][0]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -1,50 +1,42 @@
-"""The result of one check of ``tapebot doctor``."""
+"""What a check of ``tapebot doctor`` finds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.core.i18n import N_
-
 CheckLevel = Literal["ok", "warn", "bad"]
-
-LEVELS: dict[CheckLevel, str] = {"ok": N_("ok"), "warn": N_("warn"), "bad": N_("bad")}
-"""Each level as a person reads it."""
-
-AREAS = {
-    "access": N_("access"),
-    "channels": N_("channels"),
-    "code": N_("code"),
-    "database": N_("database"),
-    "disk": N_("disk"),
-    "home": N_("home"),
-    "mcp": N_("mcp"),
-    "model": N_("model"),
-    "plug-ins": N_("plug-ins"),
-    "python": N_("python"),
-    "settings": N_("settings"),
-    "tapes": N_("tapes"),
-    "terminal": N_("terminal"),
-    "time": N_("time"),
-    "web tools": N_("web tools"),
-    "workspace": N_("workspace"),
-}
-"""The subjects of checks, each as a person reads it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check.
+    """One thing that a check found.
 
     Attributes:
-        area: The subject, one of ``AREAS``.
         level: ``bad`` if tapebot cannot work, ``warn`` if it can but something should change.
-        text: What the check found.
+        text: What was found.
         remedy: What to do; empty if nothing.
+        uncalled: What only ``--probe`` would call; empty if nothing.
+        area: The check's name.
     """
 
-    area: str
     level: CheckLevel
     text: str
     remedy: str = ""
+    uncalled: str = ""
+    area: str = ""
+
+
+def ok(text: str, remedy: str = "", *, uncalled: str = "") -> CheckResult:
+    """Return something that is as it should be."""
+    return CheckResult("ok", text, remedy, uncalled)
+
+
+def warn(text: str, remedy: str = "") -> CheckResult:
+    """Return something that should change."""
+    return CheckResult("warn", text, remedy)
+
+
+def bad(text: str, remedy: str = "") -> CheckResult:
+    """Return something with which tapebot cannot work."""
+    return CheckResult("bad", text, remedy)

@@ -14,8 +14,6 @@ from bot.runtime.settings import Settings
 if TYPE_CHECKING:
     from bot.core.database.connections import Database
 
-READY, WAITS = 0, 1
-
 _COUNTING = 600.0
 """Seconds that counting all entries may take."""
 
@@ -29,82 +27,53 @@ select (select count(*) from tapebot.tape),
 
 
 def migrate_database(settings: Settings) -> int:
-    """Run the pending migrations, and print them.
-
-    Raises:
-        SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, denies access, or has a newer version.
-    """
-    anyio.run(_migrate, settings)
-    return READY
+    """Run the pending migrations, and print them."""
+    return anyio.run(_migrate, settings)
 
 
 def database_status(settings: Settings) -> int:
-    """Print pending migrations, or the size of the database; return 1 if any are pending.
-
-    Raises:
-        SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, or has a newer version.
-    """
+    """Print pending migrations, or the size of the database; return 1 if any are pending."""
     return anyio.run(_status, settings)
 
 
-async def _migrate(settings: Settings) -> None:
+async def _migrate(settings: Settings) -> int:
     async with open_database(settings) as database:
         from bot.core.database.migrations import migrate
 
-        ran = await migrate(database)
+        ran, place = await migrate(database), database.display_address
         for name in ran:
             print(_("done\t{name}", name=name))
         told = ngettext("{n} step run", "{n} steps run", len(ran)) if ran else _("no step run")
-        print(
-            _(
-                "{address}: {told}; the tables have this version",
-                address=database.display_address,
-                told=told,
-            )
-        )
+        print(_("{address}: {told}; the tables have this version", address=place, told=told))
+    return 0
 
 
 async def _status(settings: Settings) -> int:
     async with open_database(settings) as database:
         from bot.core.database.migrations import pending_migrations
 
-        waiting = await pending_migrations(database)
+        waiting, place = await pending_migrations(database), database.display_address
         for name in waiting:
             print(_("waits\t{name}", name=name))
         if waiting:
             told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
-            command = "tapebot db migrate"
-            print(f"{database.display_address}: {told}: {command}")
-            return WAITS
-        print(
-            _(
-                "{address}: the tables have this version; {sizes}",
-                address=database.display_address,
-                sizes=await sizes(database),
-            )
-        )
-        return READY
+            print(f"{place}: {told}: tapebot db migrate")  # words for programs
+            return 1
+        sizes = await _sizes(database)
+        print(_("{address}: the tables have this version; {sizes}", address=place, sizes=sizes))
+        return 0
 
 
-async def sizes(database: Database) -> str:
-    """Describe how much a database of this version holds.
-
-    Raises:
-        DatabaseUnavailable: It cannot be reached, or the query fails.
-    """
+async def _sizes(database: Database) -> str:
+    """Describe how much a database of this version holds."""
     import psycopg
 
     try:
         rows = await database.fetch(_SIZES, seconds=_COUNTING)
     except psycopg.Error as error:
+        place = database.display_address
         raise DatabaseUnavailable(
-            _(
-                "the database at {address} cannot be measured: {error}",
-                address=database.display_address,
-                error=error,
-            )
+            _("the database at {address} cannot be measured: {error}", address=place, error=error)
         ) from error
     tapes, entries, messages, leases, size = rows[0]
     return _(

@@ -22,11 +22,7 @@ _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 5.0)
 
 
 def mcp(settings: Settings) -> int:
-    """Serve the program that started this process, until it closes standard input.
-
-    Raises:
-        TapebotError: The library is not installed.
-    """
+    """Serve the program that started this process, until it closes standard input."""
     try:
         from bot.mcp_server.stdio import serve_stdio
     except ModuleNotFoundError as error:
@@ -40,12 +36,7 @@ def mcp(settings: Settings) -> int:
 
 
 async def run_request(settings: Settings, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Have the running bot run a request, or run it here if there is none.
-
-    Raises:
-        MemoryRefused: It was refused.
-        TapebotError: It could not be run.
-    """
+    """Have the running bot run a request, or run it here if there is none."""
     asked = {"do": "memory", **request}
     if settings.mcp_token is not None:
         asked["token"] = settings.mcp_token.get_secret_value()

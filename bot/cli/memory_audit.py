@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from zoneinfo import ZoneInfo
@@ -13,7 +12,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.clock import Clock, SystemClock
-from bot.core.errors import TapebotError, TapeError
+from bot.core.errors import SettingsError, TapebotError, TapeError
 from bot.core.i18n import _, format_number
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.findings import AUDIT_FINDING_KINDS, AuditFinding
@@ -21,63 +20,58 @@ from bot.memory.audit.rules import audit_scope, audit_session
 from bot.memory.session.linking.scope_registry import is_shared_scope
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.store import TapeStore
 
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
 
 @dataclass(slots=True)
 class _Report:
-    """The result of an audit.
-
-    Attributes:
-        facts: The number of active facts by scope.
-        findings: All findings, scope by scope.
-        unreadable: The tapes that could not be read, with the reason.
-    """
+    """Active facts by scope; findings, scope by scope; tapes that could not be read, with the reason."""
 
     facts: dict[str, int] = field(default_factory=dict)
     findings: list[AuditFinding] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def code(self) -> int:
-        """The exit code of the command."""
-        if self.unreadable:
-            return UNREADABLE
-        return FOUND if self.findings else CLEAN
-
 
 def audit_memory(
-    settings: Settings, session: str | None, *, as_json: bool, clock: Clock | None = None
+    settings: Settings,
+    session: str | None,
+    *,
+    everything: bool = False,
+    as_json: bool,
+    clock: Clock | None = None,
 ) -> int:
     """Check the facts of one session, or of all; print what a person should look at.
 
-    Returns:
-        0 for no findings, 1 for findings, 2 if something could not be read.
+    Return 0 for no findings, 1 for findings, 2 if something could not be read.
     """
+    if everything and session is not None:
+        raise SettingsError(_("give a session, or --all"))
     try:
         report = anyio.run(_audit, settings, session, clock or SystemClock())
     except (TapeError, OSError) as error:
         print(f"tapebot: {printable(str(error))}", file=sys.stderr)
         return UNREADABLE
     if as_json:
-        print(json.dumps(_as_json(report), ensure_ascii=True))
+        findings = [one.as_json() for one in report.findings]
+        told = {"scopes": report.facts, "findings": findings, "unreadable": report.unreadable}
+        print(json.dumps(told, ensure_ascii=True))
     else:
         print(printable("\n".join(_lines(report))))
     for name, why in report.unreadable.items():
-        print(
-            "tapebot: " + printable(_("{name} cannot be read: {why}", name=name, why=why)),
-            file=sys.stderr,
-        )
-    return report.code
+        text = printable(_("{name} cannot be read: {why}", name=name, why=why))
+        print(f"tapebot: {text}", file=sys.stderr)
+    return UNREADABLE if report.unreadable else FOUND if report.findings else CLEAN
 
 
 async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Report:
     now = clock.now().astimezone(ZoneInfo(settings.timezone))
     report = _Report()
     async with open_tape_store(settings, read_only=True) as store:
-        names = await _names(store, session)
+        names = await store.list_tapes()
+        if session is not None:
+            await store.version(session)  # it may be none
+            names = [session]
         gathering = AuditReader(store, clock)
         # A private chat's facts are on the person's tape, which several chats share.
         scopes: dict[str, None] = dict.fromkeys(filter(is_shared_scope, names))
@@ -99,34 +93,20 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
             else:
                 report.facts[name] = len(scope.fold.active())
                 report.findings += audit_scope(scope, now)
-    report.findings.sort(
-        key=lambda audit_finding: (
-            audit_finding.scope,
-            AUDIT_FINDING_KINDS.index(audit_finding.kind),
-        )
-    )
+    report.findings.sort(key=lambda one: (one.scope, AUDIT_FINDING_KINDS.index(one.kind)))
     return report
-
-
-async def _names(store: TapeStore, session: str | None) -> Sequence[str]:
-    if session is None:
-        return await store.list_tapes()
-    await store.version(session)
-    return [session]
 
 
 def _lines(report: _Report) -> list[str]:
     lines: list[str] = []
-    for scope, findings in groupby(report.findings, lambda audit_finding: audit_finding.scope):
+    for scope, findings in groupby(report.findings, lambda one: one.scope):
         lines.append(scope)
-        for kind, same in groupby(findings, lambda audit_finding: audit_finding.kind):
+        for kind, same in groupby(findings, lambda one: one.kind):
             lines.append(f"  {kind}")
             for other in same:
                 numbers = ", ".join(map(str, other.facts))
-                lines += [
-                    f"    {f'{numbers}: ' if numbers else ''}{other.why}",
-                    f"      → {other.do}",
-                ]
+                first = f"{numbers}: " if numbers else ""
+                lines += [f"    {first}{other.why}", f"      → {other.do}"]
         lines.append("")
     facts, scopes, found = sum(report.facts.values()), len(report.facts), len(report.findings)
     counts = {
@@ -137,11 +117,3 @@ def _lines(report: _Report) -> list[str]:
     if found:
         return [*lines, _("scopes: {scopes}, facts: {facts}; findings: {found}", **counts)]
     return [*lines, _("scopes: {scopes}, facts: {facts}; no findings", **counts)]
-
-
-def _as_json(report: _Report) -> dict[str, object]:
-    return {
-        "scopes": report.facts,
-        "findings": [audit_finding.as_json() for audit_finding in report.findings],
-        "unreadable": report.unreadable,
-    }

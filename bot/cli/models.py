@@ -37,14 +37,7 @@ _MARKS = {True: N_("yes"), False: N_("no"), None: "-"}
 
 
 def run_models(settings: Settings, name: str | None) -> int:
-    """Print what the configured models can do.
-
-    Returns:
-        0 if tapebot will miss nothing, else 1.
-
-    Raises:
-        SettingsError: There is no such preset.
-    """
+    """Print what the configured models can do; return 1 if tapebot will miss something."""
     models = make_models(without_fallbacks(settings))
     presets = list(models.presets)
     chosen = [preset for preset in presets if name in (None, preset.name)]

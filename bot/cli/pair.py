@@ -30,25 +30,20 @@ def pair(settings: Settings, code: str | None) -> int:
     """Approve a code, or print who may use the bot; return 1 if the code is not valid.
 
     If the bot runs, it approves the code itself, and notifies the new user.
-
-    Raises:
-        TapeLocked: A bot runs that cannot be asked.
-        SettingsError: The access list is damaged, or its file belongs to another user.
-        TapebotError: The bot did not answer, or the change could not be recorded.
     """
     reply = anyio.run(_pair, settings, code)
-    text = printable(str(reply.get("text", ""))) + "\n"
-    if reply.get("ok") is True and sys.stdout.isatty():
+    text = printable(str(reply.get("text", "")))
+    if reply.get("ok") is not True:
+        print(text, file=sys.stderr)
+        return 1
+    if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
 
         Console().print(Markdown(text))
-        return 0
-    if reply.get("ok") is True:
-        sys.stdout.write(text)
-        return 0
-    sys.stderr.write(text)
-    return 1
+    else:
+        print(text)
+    return 0
 
 
 async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
@@ -62,10 +57,8 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         # Reading takes no lock and creates no folder.
         access_list = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
         named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
-        return {
-            "ok": True,
-            "text": AccessOverview.of(access_list, named, SystemClock().now()).text(),
-        }
+        told = AccessOverview.of(access_list, named, SystemClock().now())
+        return {"ok": True, "text": told.text()}
     path = settings.home / FILE
     _refuse_to_take_over(path)
     if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
@@ -113,12 +106,7 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
 
 
 def _refuse_to_take_over(path: Path) -> None:
-    """Refuse to write next to another user's files: files made by root would lock the bot out.
-
-    Raises:
-        SettingsError: The access list's file or its lock belongs to another user; or, without the
-            file, the folder does.
-    """
+    """Refuse to write next to another user's files: files made by root would lock the bot out."""
     # If the file is the user's own, the folder's owner does not matter: volumes are often root's.
     folder = () if path.exists() else (path.parent,)
     for each in (path, path.with_suffix(".lock"), *folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import anyio
 
 from bot.bus.access.access_list import parse_principal
 from bot.cli.tape import printable
+from bot.cli.terminal import confirm
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import _
 from bot.runtime.app.build import open_app
@@ -19,22 +19,12 @@ from bot.runtime.settings import Settings
 
 
 def erase_person(settings: Settings, person: str, *, yes: bool) -> int:
-    """Show what is there of a person, ask, and erase it; if the bot runs, it does so.
-
-    Returns:
-        1 if the answer is no, else 0.
-
-    Raises:
-        SettingsError: It is no person, or there is no terminal to ask.
-        TapebotError: A conversation is at work, or the storage refused; run it again.
-    """
+    """Show what is there of a person, ask, and erase it; if the bot runs, it does so. No returns 1."""
     if person != "console:local" and parse_principal(person) is None:
         raise SettingsError(_("{person!r} is no person such as telegram:42", person=person))
     print(printable(anyio.run(_asked, settings, person, False)))
-    if not yes and not sys.stdin.isatty():
-        raise SettingsError(_("cannot ask for confirmation: add --yes to erase it"))
-    question = _("Erase all this for good? [y/N] ")
-    if not yes and input(question).strip().lower() not in ("y", "yes"):
+    without = _("cannot ask for confirmation: add --yes to erase it")
+    if not confirm(_("Erase all this for good? [y/N] "), yes=yes, without=without):
         print(_("Nothing was erased."))
         return 1
     anyio.run(_asked, settings, person, True)

@@ -10,10 +10,9 @@ import getpass
 import sys
 import termios
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Protocol
 
 import anyio
 from prompt_toolkit import PromptSession
@@ -23,15 +22,16 @@ from prompt_toolkit.utils import is_dumb_terminal
 from rich.console import Console
 from rich.text import Text
 
+from bot.bus.access.access_list import ConfiguredAccess, has_owner
+from bot.bus.access.file_store import FILE, read_access_list
 from bot.cli.terminal import at_terminal
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.files import create_or_replace_file
 from bot.core.i18n import _, use_language
 from bot.runtime.settings import Settings, export_dotenv, load_settings
-from bot.runtime.setup.checks import Outcome
-from bot.runtime.setup.next_steps import next_steps
-from bot.runtime.setup.setup import REMOVE, Setup
-from bot.runtime.setup.steps import STEPS, Answers, Choice, Question, Step
+from bot.runtime.setup.checks import Outcome, is_running
+from bot.runtime.setup.setup import REMOVE, Answers, Setup
+from bot.runtime.setup.steps import STEPS, Question, Step
 
 BACK = "<"
 """The answer that goes back to the step before."""
@@ -40,47 +40,38 @@ _INDENT = 4
 _WIDEST = 100
 
 
-class AnswerLines(Protocol):
-    """Where answers come from."""
+Read = Callable[[str, bool], str]
+"""What shows a question, and returns one line; the flag says if it is a secret.
 
-    def read(self, prompt: str, *, secret: bool) -> str:
-        """Return one line.
-
-        Raises:
-            EOFError: There is none.
-            KeyboardInterrupt: The person pressed Ctrl-C.
-        """
-        ...
+It raises ``EOFError`` if there is none, and ``KeyboardInterrupt`` after Ctrl-C.
+"""
 
 
-class _TerminalLines:
-    """Lines that a person types; secrets are not echoed."""
+def _typed_lines() -> Read:
+    """Return what reads lines that a person types; secrets are not echoed."""
+    output = create_output(sys.stdout)
+    # If a terminal never reports its cursor position, prompt_toolkit would print a warning.
+    if isinstance(output, Vt100_Output):
+        output.enable_cpr = False
+    session: PromptSession[str] = PromptSession(output=output)
 
-    def __init__(self) -> None:
-        output = create_output(sys.stdout)
-        # If a terminal never reports its cursor position, prompt_toolkit would print a warning.
-        if isinstance(output, Vt100_Output):
-            output.enable_cpr = False
-        self._session: PromptSession[str] = PromptSession(output=output)
-
-    def read(self, prompt: str, *, secret: bool) -> str:
+    def read(prompt: str, secret: bool) -> str:
         if secret and is_dumb_terminal():
             # prompt_toolkit would echo it there.
             return getpass.getpass(prompt)
-        return self._session.prompt(prompt, is_password=secret)
+        return session.prompt(prompt, is_password=secret)
+
+    return read
 
 
-class _PipedLines:
-    """Lines of standard input."""
-
-    def read(self, prompt: str, *, secret: bool) -> str:
-        sys.stdout.write(prompt)
-        sys.stdout.flush()
-        line = sys.stdin.readline()
-        sys.stdout.write("\n" if secret else line.rstrip("\r\n") + "\n")
-        if not line:
-            raise EOFError
-        return line.rstrip("\r\n")
+def _piped_line(prompt: str, secret: bool) -> str:
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    sys.stdout.write("\n" if secret else line.rstrip("\r\n") + "\n")
+    if not line:
+        raise EOFError
+    return line.rstrip("\r\n")
 
 
 class _Back(Exception):
@@ -96,9 +87,6 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
 
     Returns:
         0; 1 if a check failed and nobody was there to correct the answers; 130 after Ctrl-C.
-
-    Raises:
-        SettingsError: A step has no such name.
     """
     known = {step.name: step for step in STEPS}
     if unknown := next((name for name in names if name not in known), None):
@@ -111,8 +99,8 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
         )
     steps = [known[name] for name in names] or list(STEPS)
     interactive = at_terminal()
-    lines: AnswerLines = _TerminalLines() if interactive else _PipedLines()
-    setup = TerminalSetup(Setup(settings, with_link=True), steps, lines, ask=interactive)
+    read = _typed_lines() if interactive else _piped_line
+    setup = TerminalSetup(Setup(settings), steps, read, ask=interactive)
     try:
         with _echo_off() if interactive else nullcontext():
             return setup.run(starts=starts)
@@ -122,11 +110,7 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
 
 
 def offer_setup(settings: Settings) -> Settings:
-    """Offer the setup at the first run at a terminal, once, if nothing is set.
-
-    Returns:
-        The settings as they are then.
-    """
+    """Offer the setup at the first run at a terminal, once, if nothing is set; return the settings."""
     asked = settings.home / ".asked"
     names = {"model", "models", "telegram_token", "discord_token", "database_url"}
     if names & settings.model_fields_set or asked.exists() or not at_terminal():
@@ -165,12 +149,10 @@ def _echo_off() -> Iterator[None]:
 class TerminalSetup:
     """The setup as a conversation of lines."""
 
-    def __init__(
-        self, setup: Setup, steps: Sequence[Step], lines: AnswerLines, *, ask: bool
-    ) -> None:
+    def __init__(self, setup: Setup, steps: Sequence[Step], read: Read, *, ask: bool) -> None:
         self._setup = setup
         self._steps = steps
-        self._lines = lines
+        self._read = read
         self._ask = ask
         self._console = Console(highlight=False)
 
@@ -197,7 +179,7 @@ class TerminalSetup:
         with use_language(self._setup.settings.shown_language):
             self._say("")
             self._say(_("What next:"), style="bold")
-            for line in anyio.run(partial(next_steps, self._setup, starts=starts)):
+            for line in anyio.run(partial(_next_steps, self._setup.settings, starts=starts)):
                 self._say(f"- {line}", hang=2)
         return 0
 
@@ -215,14 +197,11 @@ class TerminalSetup:
         return place + 1
 
     def _do(self, step: Step) -> None:
-        """Ask until the answers work, are saved as they are, or are dropped.
-
-        Raises:
-            _Back: The person goes back.
-            _Failed: They do not work, and nobody is here to correct them.
-        """
+        """Ask until the answers work, are saved as they are, or are dropped."""
+        given: Answers = {}
         while True:
-            answers = self._setup.changes(step, self._questions(step))
+            given = self._questions(step, given)
+            answers = self._setup.changes(step, given)
             if not answers and not step.always:
                 return
             works = self._try(step, answers)
@@ -236,48 +215,40 @@ class TerminalSetup:
             if self._leaves(step, answers):
                 return
 
-    def _questions(self, step: Step) -> dict[str, str | None]:
+    def _questions(self, step: Step, earlier: Answers) -> Answers:
+        """Ask a step's questions; Enter keeps an earlier answer, else what is set."""
         answers: dict[str, str | None] = {}
         for question in step.questions:
-            if question.asked(self._setup, answers):
-                self._question(question, answers)
+            if step.name == "model" and answers and not self._setup.fits_provider(answers, earlier):
+                earlier = {}
+            if self._setup.asks(question, answers):
+                kept = {name: earlier[name] for name in (question.field,) if name in earlier}
+                answers |= self._question(question, answers | kept) or kept
         return answers
 
-    def _question(self, question: Question, answers: dict[str, str | None]) -> None:
-        """Ask until the answer has the right form; Enter leaves it out."""
-        choices = question.choices(self._setup)
-        for number, choice in enumerate(choices, 1):
-            self._say(f"{number:>2}  {choice.value}: {choice.label}", indent=_INDENT)
+    def _question(self, question: Question, answers: Answers) -> dict[str, str | None]:
+        """Ask until the answer has the right form; return it by its setting, nothing after Enter."""
+        choices = self._setup.choices(question)
+        for number, (value, label) in enumerate(choices.items(), 1):
+            self._say(f"{number:>2}  {value}: {label}", indent=_INDENT)
         if choices:
             self._say(_("Type a number, or the answer itself."), indent=_INDENT)
         if question.about:
             self._say(_(question.about), indent=_INDENT)
+        value = self._setup.shown(question, answers)
+        prompt = " " * _INDENT + _(question.text) + (f" [{value}]: " if value else ": ")
         while True:
-            text = self._lines.read(self._prompt(question, answers), secret=question.secret)
-            text = text.strip()
+            text = self._read(prompt, question.secret).strip()
             if text == BACK:
                 raise _Back
             if not text:
-                return
+                return {}
             try:
-                answers[question.field] = self._setup.parse(question, _chosen(text, choices))
+                return {question.field: self._setup.parse(question, _chosen(text, [*choices]))}
             except SettingsError as error:
                 self._fail(str(error))
                 if not self._ask:
                     raise _Failed from None
-            else:
-                return
-
-    def _prompt(self, question: Question, answers: Answers) -> str:
-        """Return the question with what is set."""
-        if question.secret:
-            value = _("set") if self._setup.is_set(question, answers) else ""
-        elif question.field == "model_api_base" and "model" in answers:
-            value = ""
-        else:
-            value = self._setup.value(question)
-        shown = f" [{value}]" if value else ""
-        return " " * _INDENT + f"{_(question.text)}{shown}: "
 
     def _try(self, step: Step, answers: Answers) -> bool:
         """Check answers, and say what came of it; return whether they work."""
@@ -310,16 +281,12 @@ class TerminalSetup:
                 )
 
     def _leaves(self, step: Step, answers: Answers) -> bool:
-        """Ask what to do with answers that do not work; return whether to leave the step.
-
-        Raises:
-            _Back: The person goes back.
-        """
+        """Ask what to do with answers that do not work; return whether to leave the step."""
         prompt = _("Enter: correct it; s: skip; {back}: back", back=BACK)
         if answers:
             prompt = _("Enter: correct it; s: skip; w: write it as it is; {back}: back", back=BACK)
         while True:
-            text = self._lines.read(" " * _INDENT + f"{prompt}: ", secret=False)
+            text = self._read(" " * _INDENT + f"{prompt}: ", False)
             match text.strip().lower():
                 case "":
                     return False
@@ -348,8 +315,37 @@ class TerminalSetup:
             self._console.print(Text(line, style=style), soft_wrap=True)
 
 
-def _chosen(text: str, choices: Sequence[Choice]) -> str:
-    """Return the value of a number among the choices; else the text."""
+def _chosen(text: str, choices: Sequence[str]) -> str:
+    """Return the choice that a number stands for; else the text."""
     if text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= len(choices):
-        return choices[int(text[:4]) - 1].value
+        return choices[int(text[:4]) - 1]
     return text
+
+
+async def _next_steps(settings: Settings, *, starts: bool) -> list[str]:
+    """Return what a person can do now, a sentence each; ``starts``: tapebot starts at once."""
+    lines = []
+    if running := await is_running(settings.home):
+        lines.append(_("tapebot runs already: start it again to use what you changed."))
+    else:
+        if not starts:
+            lines.append(_("Talk in the terminal: tapebot"))
+        lines.append(_("Keep it running, also when you log out: tapebot service install"))
+    if settings.telegram_token or settings.discord_token:
+        lines += _pairing(settings)
+    if settings.web_listen is not None and running:
+        lines.append(_("Open the site: tapebot web link"))
+    return [*lines, _("Check everything again: tapebot doctor --probe")]
+
+
+def _pairing(settings: Settings) -> list[str]:
+    """Return how people get access."""
+    try:
+        access = read_access_list(settings.home / FILE)
+    except SettingsError:
+        return []
+    others = _("Others write to the bot and get a code; you let them in with /pair CODE.")
+    if has_owner(access, ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))):
+        return [others]
+    own = _("Own the bot: at its start tapebot prints a code; send the bot /claim CODE in private.")
+    return [own, others]

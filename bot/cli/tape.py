@@ -66,14 +66,19 @@ def list_tapes(settings: Settings) -> int:
     return 0
 
 
+def show(
+    settings: Settings, session: str, *, last: int | None, everything: bool, turn: str | None
+) -> int:
+    """Print one tape as a timeline, or the prompt of a turn."""
+    if turn is not None:
+        return show_turn(settings, session, turn)
+    return show_tape(settings, session, last=last, everything=everything)
+
+
 def show_tape(
     settings: Settings, session: str, *, last: int | None = None, everything: bool = False
 ) -> int:
-    """Print one tape as a timeline: messages, tool calls and changes of memory.
-
-    Raises:
-        TapeNotFound: There is no such tape.
-    """
+    """Print one tape as a timeline: messages, tool calls and changes of memory."""
     zone = ZoneInfo(settings.timezone)
     entries = [e for e in _read(settings, session) if everything or _is_told(e)]
     shown = entries if last is None else entries[-last:]
@@ -82,42 +87,25 @@ def show_tape(
 
 
 def show_turn(settings: Settings, session: str, turn: str) -> int:
-    """Print the prompt of a turn's last model call.
-
-    Raises:
-        SettingsError: The context builder that made the prompt is not installed.
-        TapeNotFound: There is no such tape or turn, or it has no call that can be shown.
-    """
+    """Print the prompt of a turn's last model call."""
 
     async def run() -> ReconstructedRequest:
         async with open_tape_store(settings, read_only=True) as store:
             tape = TapeService(store, session)
             past = await past_turn(tape, turn)
             if (call := past.call()) is None:
+                why = no_calls_reason(past)
                 raise TapeNotFound(
-                    _(
-                        "turn {turn}: {no_calls_reason}",
-                        turn=turn,
-                        no_calls_reason=no_calls_reason(past),
-                    )
+                    _("turn {turn}: {no_calls_reason}", turn=turn, no_calls_reason=why)
                 )
             return await reconstruct_request(tape, past, call, ZoneInfo(settings.timezone))
 
-    reconstructed_request = anyio.run(run)
-    sys.stdout.write(
-        "".join(
-            f"{printable(_message(chat_message))}\n"
-            for chat_message in reconstructed_request.messages()
-        )
+    request = anyio.run(run)
+    sys.stdout.write("".join(f"{printable(_message(one))}\n" for one in request.messages()))
+    erased = (
+        _("The words of #{entry} have been erased since.", entry=one) for one in request.erased
     )
-    notes = [
-        *reconstructed_request.notes,
-        *(
-            _("The words of #{entry} have been erased since.", entry=one)
-            for one in reconstructed_request.erased
-        ),
-    ]
-    sys.stderr.write("".join(f"{note}\n" for note in notes))
+    sys.stderr.write("".join(f"{note}\n" for note in (*request.notes, *erased)))
     return 0
 
 

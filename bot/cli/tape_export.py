@@ -34,13 +34,7 @@ def export_tape(
     form: ExportFormat = "jsonl",
     output: Path | None = None,
 ) -> int:
-    """Export one tape, or all, in their current state.
-
-    Raises:
-        TapeNotFound: There is no such tape, or none at all.
-        SettingsError: All are requested, and no folder is given.
-        OSError: The output cannot be written.
-    """
+    """Export one tape, or all, in their current state."""
     if session is None and output is None:
         raise SettingsError(
             _(

@@ -9,6 +9,7 @@ import anyio
 
 from bot.cli.memory_export import local_blobs
 from bot.cli.tape import printable
+from bot.cli.terminal import confirm
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
 from bot.core.files import private_directory
@@ -29,25 +30,16 @@ from bot.transfer.session_memory import SessionMemory, read_session_memory
 def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:
     """Export a conversation, print what is removed and what stays, confirm, and empty it.
 
-    If the bot runs, it does the reset.
-
-    Returns:
-        1 if the person declines, else 0.
-
-    Raises:
-        SettingsError: There is no terminal to ask for confirmation.
-        TapeNotFound: There is no such conversation.
-        MemoryRefused: It is busy, has changed since the export, or is no conversation.
-        OSError: The export cannot be written; nothing was reset.
+    If the bot runs, it does the reset. Who declines gets 1.
     """
     check_resettable(session)
+    without = _("cannot ask for confirmation: add --yes to reset it")
     if not yes and not sys.stdin.isatty():
-        raise SettingsError(_("cannot ask for confirmation: add --yes to reset it"))
+        raise SettingsError(without)
     version, told = anyio.run(_export, settings, session, archive)
     print(printable(told))
-    if not yes and input(
-        _("Reset {session}? [y/N] ", session=printable(session))
-    ).strip().lower() not in ("y", "yes"):
+    question = _("Reset {session}? [y/N] ", session=printable(session))
+    if not confirm(question, yes=yes, without=without):
         print(_("Nothing was reset."))
         return 1
     anyio.run(_reset, settings, session, version, archive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -18,15 +19,16 @@ from bot.tape.search import Hit, SearchQuery, problem_of
 
 
 def search_tapes(
-    settings: Settings, words: str, *, session: str | None, problem: str | None, limit: int
+    settings: Settings,
+    words: Sequence[str],
+    *,
+    session: str | None,
+    problem: str | None,
+    limit: int,
 ) -> int:
-    """Print the best matches first; return 1 if there are none.
-
-    Raises:
-        InvalidSearch: The query is not valid.
-    """
+    """Print the best matches first; return 1 if there are none."""
     tapes = None if session is None else (session,)
-    query = SearchQuery(words, tapes=tapes, problem=problem, limit=limit)
+    query = SearchQuery(" ".join(words), tapes=tapes, problem=problem, limit=limit)
     hits = [hit for hit in anyio.run(_hits, settings, query) if hit.direct]
     zone = ZoneInfo(settings.timezone)
     for hit in hits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +17,6 @@ from bot.runtime.settings import Settings
 from bot.tape.server.tokens import TOKEN_FILE, TokenScope, TokenStore
 
 logger = logging.getLogger(__name__)
-
-
-def run_command(settings: Settings, chosen: argparse.Namespace) -> int:
-    """Run the chosen subcommand; return the exit code."""
-    if chosen.tape_server is None:
-        return run_tape_server(settings)
-    if chosen.token == "add":  # noqa: S105 (an action)
-        return add_token(settings, chosen.name, chosen.scope, chosen.tapes or ["*"])
-    if chosen.token == "remove":  # noqa: S105 (an action)
-        return remove_token(settings, chosen.name)
-    return list_tokens(settings)
 
 
 def run_tape_server(settings: Settings) -> int:
@@ -89,12 +77,12 @@ def _say(address: str) -> None:
 
 
 def add_token(settings: Settings, name: str, scope: TokenScope, tapes: Sequence[str]) -> int:
-    """Create a token and print it; it cannot be shown again.
+    """Create a token, for all tapes if none are named, and print it; it cannot be shown again.
 
     Raises:
         SettingsError: The name is taken, or the file cannot be used.
     """
-    print(TokenStore(_path(settings)).add(name, scope, tapes))
+    print(TokenStore(_path(settings)).add(name, scope, tapes or ["*"]))
     return 0
 
 

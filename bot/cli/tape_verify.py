@@ -14,15 +14,7 @@ from bot.transfer.tape_verification import verify_tape
 
 
 def verify(settings: Settings, session: str | None) -> int:
-    """Check tapes, also while tapebot runs; print each problem, and a summary.
-
-    Returns:
-        1 if there is any problem, else 0.
-
-    Raises:
-        TapeNotFound: There is no such tape.
-        SettingsError: The tapes are neither in files of this machine nor in a database.
-    """
+    """Check tapes, also while tapebot runs; print each problem and a summary; return 1 for any."""
     if settings.database_url is not None:
         return anyio.run(_verify_shared, settings, session)
     if settings.tape_store != "file":

@@ -15,12 +15,7 @@ from bot.runtime.settings import Settings
 
 
 def web(settings: Settings, what: str, **given: Any) -> int:
-    """Send a request to the running bot, and print its reply; return 1 if it refuses.
-
-    Raises:
-        TapebotError: No bot runs, the site is off, a database is shared, or the bot does not
-            answer.
-    """
+    """Send a request to the running bot, and print its reply; return 1 if it refuses."""
     if settings.web_base is None:
         raise TapebotError(_("the site is switched off: TAPEBOT_WEB_LISTEN is off"))
     if settings.database_url is not None:
@@ -31,15 +26,11 @@ def web(settings: Settings, what: str, **given: Any) -> int:
             )
         )
     told = {key: one for key, one in given.items() if one is not None}
-    request = {"do": f"web {what}"} | told  # for programs
-    reply = anyio.run(call_control, settings.home, request)
+    reply = anyio.run(call_control, settings.home, {"do": f"web {what}"} | told)  # for programs
     if reply is None:
         raise TapebotError(
             _("no bot runs in {home}; start it first: tapebot run", home=settings.home)
         )
-    text = printable(str(reply.get("text", ""))) + "\n"
-    if reply.get("ok") is True:
-        sys.stdout.write(text)
-        return 0
-    sys.stderr.write(text)
-    return 1
+    done = reply.get("ok") is True
+    print(printable(str(reply.get("text", ""))), file=sys.stdout if done else sys.stderr)
+    return 0 if done else 1

@@ -5,8 +5,6 @@ __all__ = [
     "clients",
     "dependencies",
     "reading",
-    "rendering",
-    "single_visit",
     "site",
     "transcript",
 ]

@@ -90,8 +90,6 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
     add_error_handlers(app, error_response, http_error)
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
-    if web.setup is not None:
-        app.include_router(web.setup)
     app.router.routes.append(Route("/mcp", web.memory or _no_memory, methods=None))
     app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")
     app.add_middleware(LanguageMiddleware, decide=partial(_language, web))

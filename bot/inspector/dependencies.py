@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 
 from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
@@ -44,7 +44,6 @@ class WebContext:
         mcp: The MCP servers; None if none is configured.
         language: The language of those who state none.
         languages: The languages that people chose; None where they cannot choose.
-        setup: The routes of ``/setup``; None if settings cannot be changed on the site.
         memory: The MCP server for other programs; None if its library is not installed.
     """
 
@@ -63,7 +62,6 @@ class WebContext:
     mcp: McpClient | None = None
     language: str = "en"
     languages: LanguageChoices | None = None
-    setup: APIRouter | None = None
     memory: McpEndpoint | None = None
 
 

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from bot.agent.commands.builtin import builtin_commands
-from bot.cli.parser import make_parser
+from bot.cli.commands import make_parser
 from bot.mcp_client.settings import McpServer
 from bot.runtime.settings import PREFIX, PresetSettings, Settings
 from bot.runtime.settings.model_presets import RoleSettings

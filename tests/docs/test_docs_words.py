@@ -10,7 +10,7 @@ from page_player import ROOT
 from test_docs_pages import TESTED_ELSEWHERE, pages
 
 from bot.agent.commands.builtin import builtin_commands
-from bot.cli.parser import make_parser
+from bot.cli.commands import make_parser
 from bot.runtime.settings import PREFIX, Settings
 
 PAGES = [one for one in [*pages(), *TESTED_ELSEWHERE] if (ROOT / one).exists()]

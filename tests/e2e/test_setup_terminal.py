@@ -155,10 +155,9 @@ async def test_a_kill_while_a_model_is_tried_leaves_the_step_unwritten(tmp_path,
         child.kill(signal.SIGKILL)
         await anyio.to_thread.run_sync(child.wait)
     home = tmp_path / ".tapebot"
-    assert not (home / ".env").exists()
-    toml = (home / "tapebot.toml").read_text()
-    assert 'timezone = "Europe/Berlin"' in toml
-    assert "model" not in toml
+    env = (home / ".env").read_text()
+    assert "TAPEBOT_TIMEZONE=Europe/Berlin" in env
+    assert "MODEL" not in env
 
 
 async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(terminal):
@@ -182,6 +181,43 @@ async def test_what_is_typed_or_pasted_while_a_service_is_asked_is_not_shown(ter
 
         await anyio.to_thread.run_sync(rest)
     assert "too-early" not in screen(child)
+
+
+async def test_after_a_failure_enter_keeps_the_answers_that_were_good(tmp_path, terminal, model):
+    def correct() -> None:
+        child = terminal("setup", "model")
+        answer(child, "Model, as", "openai/test")
+        answer(child, "Address of its API", "http://127.0.0.1:9")
+        answer(child, "Key for its API", KEY)
+        child.expect("does not answer")
+        answer(child, "Enter: correct it", "")
+        answer(child, r"Model, as provider/model \[openai/test\]", "")
+        answer(child, r"\[http://127.0.0.1:9\]", model.base_url)
+        answer(child, r"Key for its API \[set\]", "")
+        child.expect("answers and calls tools")
+        assert finished(child) == 0
+        assert KEY not in screen(child)
+
+    await anyio.to_thread.run_sync(correct)
+    assert KEY in (tmp_path / ".tapebot" / ".env").read_text()
+
+
+async def test_a_key_goes_to_no_other_provider_after_a_failure(terminal, model):
+    def correct() -> None:
+        child = terminal("setup", "model")
+        answer(child, "Model, as", "openai/test")
+        answer(child, "Address of its API", "http://127.0.0.1:9")
+        answer(child, "Key for its API", KEY)
+        answer(child, "Enter: correct it", "")
+        answer(child, "Model, as", "mistral/test")
+        answer(child, "Address of its API; empty for the provider's own:", model.base_url)
+        answer(child, "Key for its API:", "")
+        child.expect("answers and calls tools")
+        finished(child)
+
+    await anyio.to_thread.run_sync(correct)
+    assert model.headers
+    assert not [one for one in model.headers if KEY in str(one)]
 
 
 # Without a terminal.

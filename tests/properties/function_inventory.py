@@ -40,7 +40,7 @@ ACTS = (
 LEFT_OUT = set(
     """
     bot.agent.texts._chained bot.memory.records.file_names.name_key
-    bot.runtime.setup.toml_text.keys bot.runtime.setup.toml_text._parsed
+    bot.runtime.setup.file_text.keys bot.runtime.setup.file_text.change_keys
     bot.agent.views.exact.exact_context bot.agent.views.exact.anchors_in_view
     bot.core.http.sockets.bind bot.core.telemetry.monitoring_http.bound_socket
     bot.inspector.reading.facts._says bot.inspector.rendering.render_page

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bot.core.errors import SettingsError
-from bot.runtime.setup import env_text, toml_text
+from bot.runtime.setup.file_text import change_keys, set_variables
 
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 NAMES = st.sampled_from("ABCDEFGN")
@@ -73,7 +73,7 @@ def others(values: dict[str, str | None], name: str) -> dict[str, str | None]:
 @given(ENVS, VALUES, NAMES)
 @example("", "${X}\\", "A")
 def test_a_variable_reads_back_and_all_other_lines_of_dotenv_stay(text, value, name):
-    changed = env_text.set_variables(text, {name: value}, {name: "why"})
+    changed = set_variables(text, {name: value}, {name: "why"})
     after = read(changed)
     assert value in [found for key, found in after.items() if key.upper() == name]
     assert others(after, name) == others(read(text), name)
@@ -83,25 +83,26 @@ def test_a_variable_reads_back_and_all_other_lines_of_dotenv_stay(text, value, n
 
 @given(ENVS, NAMES)
 def test_a_removed_variable_is_gone_and_all_others_stay(text, name):
-    after = read(env_text.set_variables(text, {name: None}))
+    after = read(set_variables(text, {name: None}))
     assert not [key for key in after if key.upper() == name]
     assert others(after, name) == others(read(text), name)
 
 
 @given(TOMLS, VALUES, st.sampled_from(["model", "timezone", "web_listen"]))
 def test_a_setting_reads_back_and_all_else_of_the_toml_file_stays(text, value, name):
+    text = f'{name} = "old" # mine\n{text}'
     try:
         before = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         assume(False)
-    changed = toml_text.set_keys(text, {name: value}, {name: "why"})
+    changed = change_keys(text, {name: value, "another": value})
     assert tomllib.loads(changed) == {**before, name: value}
     kept = [line for line in text.splitlines() if line.strip().startswith("#")]
     assert [line for line in changed.splitlines() if line in kept] == kept
-    before.pop(name, None)
-    assert tomllib.loads(toml_text.set_keys(changed, {name: None})) == before
+    before.pop(name)
+    assert tomllib.loads(change_keys(changed, {name: None})) == before
 
 
 def test_a_file_that_is_no_toml_is_left_alone():
     with pytest.raises(SettingsError, match="cannot be read"):
-        toml_text.set_keys("model = ", {"model": "x"})
+        change_keys("model = ", {"model": "x"})

@@ -17,7 +17,7 @@ _READER = re.compile(r"#.* for (?:the model|the log|the tape|the parser|programs
 """A comment that says who reads a text, if people do not."""
 
 _UNREAD_CALLS = frozenset(
-    """logger.* log.* LazyPattern re.compile re.match re.search re.split re.fullmatch re.sub Field TypeVar
+    """logger.* log.* LazyPattern re.compile re.match re.search re.split re.fullmatch re.sub Field setting TypeVar
     *.startswith *.endswith *.removeprefix *.removesuffix *.replace *.split *.partition *.strip *.get *.count *.encode
     *.submit *.execute *.fetch *.transact *.strftime *.strptime getattr setattr hasattr cast NewType
     Counter.* Gauge Histogram warnings.warn textwrap.dedent RuntimeError ValueError TypeError KeyError

@@ -4,5 +4,4 @@ __all__ = [
     "control_handlers",
     "login_store",
     "logins",
-    "origin",
 ]

@@ -25,7 +25,6 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
     from bot.inspector.transcript import TapeTranscript
-    from bot.runtime.setup.pages import require_owner_in_browser, setup_router
 
     web, services = app.web, app.services
     base, listen = app.settings.web_base, app.settings.web_listen
@@ -48,8 +47,6 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         mcp=app.extensions.mcp,
         language=services.languages.default,
         languages=services.languages,
-        # Processes that share a database have their settings from their operator.
-        setup=None if web.shared else setup_router(app.settings, require_owner_in_browser),
         memory=make_endpoint(
             app.memory_requests.tools(), web.logins.authenticator, web.logins.login_store
         ),

@@ -8,7 +8,7 @@ Rule 3: a private preset runs on a machine of the owner, and so do all its fallb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
@@ -86,15 +86,7 @@ class RoleSettings(BaseModel):
 
     def named(self) -> dict[Role, str]:
         """Return the presets that are named, by role."""
-        roles: tuple[Role, ...] = (
-            "chat",
-            "consolidate",
-            "judge",
-            "task",
-            "transcription",
-            "embeddings",
-        )
-        found = {role: getattr(self, role) for role in roles}
+        found = {role: getattr(self, role) for role in get_args(Role)}
         return {role: name for role, name in found.items() if name is not None}
 
 
@@ -104,11 +96,7 @@ def runs_in_process(model: str) -> bool:
 
 
 def check_presets(presets: Mapping[str, PresetSettings]) -> None:
-    """Check names, private presets and fallbacks.
-
-    Raises:
-        ValueError: Something is wrong; the text says what is allowed.
-    """
+    """Check names, private presets and fallbacks; the ``ValueError`` says what is allowed."""
     for name, preset in presets.items():
         preset_name(name)
         if preset.private:
@@ -117,11 +105,7 @@ def check_presets(presets: Mapping[str, PresetSettings]) -> None:
 
 
 def check_roles(roles: RoleSettings, presets: Mapping[str, PresetSettings]) -> None:
-    """Check that every role names a preset.
-
-    Raises:
-        ValueError: One does not.
-    """
+    """Check that every role names a preset; the ``ValueError`` says which does not."""
     for role, name in roles.named().items():
         if name not in presets:
             hint = spelling_hint(name, {one.lower(): one for one in presets})

@@ -70,6 +70,18 @@ TOML_FILE = "tapebot.toml"
 _SECRET_NAME = LazyPattern(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
 
 
+AbsolutePath = Annotated[Path, AfterValidator(absolute)]
+WebAddress = Annotated[str, AfterValidator(web_address)]
+HostAndPort = Annotated[str, AfterValidator(host_and_port)]
+PeopleOrChats = Annotated[tuple[PersonOrChat, ...], NoDecode]
+Names = Annotated[tuple[str, ...], NoDecode]
+
+
+def setting(default: Any, description: str, **bounds: float) -> Any:
+    """Declare a setting: its default, what it is, and its bounds."""
+    return Field(default, description=description, **bounds)  # type: ignore[call-overload]
+
+
 class Settings(ChannelSettings, BaseSettings):
     """All settings of the program, those of platforms included.
 
@@ -88,251 +100,199 @@ class Settings(ChannelSettings, BaseSettings):
         allow_inf_nan=False,
     )
 
-    home: Annotated[Path, AfterValidator(absolute)] = Field(
-        Path("~/.tapebot"), description="Folder for tapes, logs and all other data."
+    home: AbsolutePath = setting(Path("~/.tapebot"), "Folder for tapes, logs and all other data.")
+    config: AbsolutePath | None = setting(
+        None, "TOML file with more settings; unset: tapebot.toml in the home folder."
     )
-    config: Annotated[Path, AfterValidator(absolute)] | None = Field(
-        None, description="TOML file with more settings; unset: tapebot.toml in the home folder."
+    workspace: AbsolutePath | None = setting(
+        None, "Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home."
     )
-    workspace: Annotated[Path, AfterValidator(absolute)] | None = Field(
+    model: ModelName | None = setting(
         None,
-        description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
+        'litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline, a notebook.',
     )
-    model: ModelName | None = Field(
+    model_api_base: WebAddress | None = setting(
+        None, "Address of the model's API; unset: the provider's own."
+    )
+    model_api_key: SecretStr | None = setting(
+        None, "Key for the model; unset: the provider's own variable (OPENAI_API_KEY)."
+    )
+    model_client: Literal["http", "litellm"] = setting(
+        "http", 'Client of providers whose protocol is known; "litellm" calls all by litellm.'
+    )
+    fallback_models: Annotated[tuple[ModelName, ...], NoDecode] = setting(
+        (), "Models tried in turn when the model fails, separated by commas."
+    )
+    judge_model: ModelName | None = setting(
+        None, 'Model that judges proposed memories, or "none"; unset: the model itself.'
+    )
+    model_timeout: float = setting(120, "Timeout of a model call in seconds.", gt=0, le=3600)
+    model_concurrency: int = setting(32, "Concurrent model calls.", ge=1, le=256)
+    context_tokens: int | None = setting(
+        None, "Tokens of the model's context window; unset: as known.", ge=1024, le=100_000_000
+    )
+    max_steps: int = setting(12, "Model calls per turn at most.", ge=1, le=100)
+    memory_window: int = setting(
+        100, "Unconsolidated messages that start a consolidation.", ge=10, le=100_000
+    )
+    memory_tokens: int | None = setting(
+        None, "Unconsolidated tokens that start one, too; unset: half of the window.", ge=256
+    )
+    retention_days: int = setting(
+        30, "Days for which daily notes are kept in memory.", ge=1, le=36_500
+    )
+    view_tokens: int | None = setting(
+        None, "Tokens of a turn's prompt; unset: three quarters of the window.", ge=256
+    )
+    gate_severe: float = setting(
+        0.9, "Confidence that the gate requires of facts for everyone.", ge=0, le=1
+    )
+    gate_moderate: float = setting(
+        0.7, "Confidence that it requires of facts for all chats of a person.", ge=0, le=1
+    )
+    gate_minimal: float = setting(
+        0.5, "Confidence that it requires of facts for one memory.", ge=0, le=1
+    )
+    gate_grounded: float = setting(
+        0.6, "Source quality below which it only records, without believing.", ge=0, le=1
+    )
+    gate_aligned: float = setting(
+        0.5, "Alignment with the priorities below which it accepts no belief.", ge=0, le=1
+    )
+    gate_pending_hours: float = setting(
+        2, "Hours that a contested assumption waits for a person's decision.", gt=0, le=24
+    )
+    working_set_hours: float = setting(
+        2, "Hours after which an unused working set expires.", gt=0, le=24
+    )
+    context_builder: str = setting(
+        "default", "Context builder: default, exact, with-recall or summary-first."
+    )
+    recall_tokens: int = setting(
+        400, "Tokens of automatic recall per turn; 0: none.", ge=0, le=20_000
+    )
+    facts_tokens: int | None = setting(
         None,
-        description='litellm model name, "offline", "gguf:PATH" or "PLUGIN:NAME"; unset: offline, a notebook.',
-    )
-    model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of the model's API; unset: the provider's own."
-    )
-    model_api_key: SecretStr | None = Field(
-        None, description="Key for the model; unset: the provider's own variable (OPENAI_API_KEY)."
-    )
-    model_client: Literal["http", "litellm"] = Field(
-        "http",
-        description='Client of providers whose protocol is known; "litellm" calls all by litellm.',
-    )
-    fallback_models: Annotated[tuple[ModelName, ...], NoDecode] = Field(
-        (), description="Models tried in turn when the model fails, separated by commas."
-    )
-    judge_model: ModelName | None = Field(
-        None,
-        description='Model that judges proposed memories, or "none"; unset: the model itself.',
-    )
-    model_timeout: float = Field(
-        120, gt=0, le=3600, description="Timeout of a model call in seconds."
-    )
-    model_concurrency: int = Field(32, ge=1, le=256, description="Concurrent model calls.")
-    context_tokens: int | None = Field(
-        None,
-        ge=1024,
-        le=100_000_000,
-        description="Tokens of the model's context window; unset: as known.",
-    )
-    max_steps: int = Field(12, ge=1, le=100, description="Model calls per turn at most.")
-    memory_window: int = Field(
-        100, ge=10, le=100_000, description="Unconsolidated messages that start a consolidation."
-    )
-    memory_tokens: int | None = Field(
-        None,
-        ge=256,
-        description="Unconsolidated tokens that start one, too; unset: half of the window.",
-    )
-    retention_days: int = Field(
-        30, ge=1, le=36_500, description="Days for which daily notes are kept in memory."
-    )
-    view_tokens: int | None = Field(
-        None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
-    )
-    gate_severe: float = Field(
-        0.9, ge=0, le=1, description="Confidence that the gate requires of facts for everyone."
-    )
-    gate_moderate: float = Field(
-        0.7,
-        ge=0,
-        le=1,
-        description="Confidence that it requires of facts for all chats of a person.",
-    )
-    gate_minimal: float = Field(
-        0.5, ge=0, le=1, description="Confidence that it requires of facts for one memory."
-    )
-    gate_grounded: float = Field(
-        0.6,
-        ge=0,
-        le=1,
-        description="Source quality below which it only records, without believing.",
-    )
-    gate_aligned: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Alignment with the priorities below which it accepts no belief.",
-    )
-    gate_pending_hours: float = Field(
-        2,
-        gt=0,
-        le=24,
-        description="Hours that a contested assumption waits for a person's decision.",
-    )
-    working_set_hours: float = Field(
-        2, gt=0, le=24, description="Hours after which an unused working set expires."
-    )
-    context_builder: str = Field(
-        "default",
-        description="Context builder: default, exact, with-recall or summary-first.",
-    )
-    recall_tokens: int = Field(
-        400, ge=0, le=20_000, description="Tokens of automatic recall per turn; 0: none."
-    )
-    facts_tokens: int | None = Field(
-        None,
+        "Tokens of facts in a prompt; unset: a 64th of the window, from 1,000 to 4,000.",
         ge=100,
         le=200_000,
-        description="Tokens of facts in a prompt; unset: a 64th of the window, from 1,000 to 4,000.",
     )
-    embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
-        None, description='"local" or a litellm model name; unset: recall by words only.'
+    embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = setting(
+        None, '"local" or a litellm model name; unset: recall by words only.'
     )
-    archive_timeout: float = Field(60, gt=0, le=3600, description="Timeout of /new in seconds.")
+    archive_timeout: float = setting(60, "Timeout of /new in seconds.", gt=0, le=3600)
     timezone: Annotated[str, AfterValidator(time_zone)] = Field(
         default_factory=local_zone,
         description="Time zone of shown times; unset: the machine's.",
     )
-    language: Annotated[str, AfterValidator(language_code)] | None = Field(
-        None,
-        description="Language of people who choose none, and whose app states none; unset: the system's.",
+    language: Annotated[str, AfterValidator(language_code)] | None = setting(
+        None, "Language of people who choose none, and whose app states none; unset: the system's."
     )
-    web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
-        "127.0.0.1:8020", description="Where the site listens on this machine, or off."
+    web_listen: Annotated[str | None, AfterValidator(site_listen)] = setting(
+        "127.0.0.1:8020", "Where the site listens on this machine, or off."
     )
-    web_url: str | None = Field(
-        None,
-        description="Public https address of the site; unset: the local address.",
+    web_url: str | None = setting(
+        None, "Public https address of the site; unset: the local address."
     )
-    mcp_token: SecretStr | None = Field(
-        None, description="Token of tapebot mcp; unset: it acts for whoever runs the bot."
+    mcp_token: SecretStr | None = setting(
+        None, "Token of tapebot mcp; unset: it acts for whoever runs the bot."
     )
-    web_search: Literal["off", "ddgs", "searxng", "brave", "tavily"] | None = Field(
-        None, description="Search engine of the model; unset: ddgs if web-tools is installed."
+    web_search: Literal["off", "ddgs", "searxng", "brave", "tavily"] | None = setting(
+        None, "Search engine of the model; unset: ddgs if web-tools is installed."
     )
-    web_search_url: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of the SearXNG server, or of another engine's interface."
+    web_search_url: WebAddress | None = setting(
+        None, "Address of the SearXNG server, or of another engine's interface."
     )
-    web_search_key: SecretStr | None = Field(None, description="Key for Brave or Tavily.")
-    web_fetch: Literal["off", "on"] | None = Field(
-        None,
-        description="Whether the model may read web pages; unset: on if web-tools is installed.",
+    web_search_key: SecretStr | None = setting(None, "Key for Brave or Tavily.")
+    web_fetch: Literal["off", "on"] | None = setting(
+        None, "Whether the model may read web pages; unset: on if web-tools is installed."
     )
     web_fetch_ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], NoDecode] = (
-        Field((80, 443), description="Ports of pages that it may read, separated by commas.")
+        setting((80, 443), "Ports of pages that it may read, separated by commas.")
     )
-    code: Literal["off", "on"] | None = Field(
-        None,
-        description="Whether the model may run Python in a sandbox; unset: on if code is installed.",
+    code: Literal["off", "on"] | None = setting(
+        None, "Whether the model may run Python in a sandbox; unset: on if code is installed."
     )
-    owners: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
-        (), description="People who own the bot, such as telegram:42, separated by commas."
+    owners: PeopleOrChats = setting(
+        (), "People who own the bot, such as telegram:42, separated by commas."
     )
-    allow: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
-        (), description="People, chats and servers that may use it, separated by commas."
+    allow: PeopleOrChats = setting(
+        (), "People, chats and servers that may use it, separated by commas."
     )
-    always_answer: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
-        (), description="Group chats where the bot answers every message."
+    always_answer: PeopleOrChats = setting((), "Group chats where the bot answers every message.")
+    group_context: int = setting(
+        0, "Unanswered group messages kept as context for the next answer.", ge=0, le=200
     )
-    group_context: int = Field(
-        0,
-        ge=0,
-        le=200,
-        description="Unanswered group messages kept as context for the next answer.",
+    transcription_model: str | None = setting(
+        None, "litellm model name for voice messages; unset: no transcription."
     )
-    transcription_model: str | None = Field(
-        None, description="litellm model name for voice messages; unset: no transcription."
+    max_file_mb: int = setting(20, "Largest accepted file in megabytes.", ge=1, le=2_000)
+    files_mb: int = setting(
+        200, "Megabytes of files that each person and group can keep; 0: none.", ge=0, le=100_000
     )
-    max_file_mb: int = Field(20, ge=1, le=2_000, description="Largest accepted file in megabytes.")
-    files_mb: int = Field(
-        200,
-        ge=0,
-        le=100_000,
-        description="Megabytes of files that each person and group can keep; 0: none.",
-    )
-    user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
-        None, description="Your name in the console; unset: the system's name for you."
+    user_name: Annotated[str, AfterValidator(person_name)] | None = setting(
+        None, "Your name in the console; unset: the system's name for you."
     )
     mcp: dict[Annotated[str, AfterValidator(server_name)], McpServer] = Field(
         default_factory=dict,
         description="MCP servers by name, as JSON; in tapebot.toml tables [mcp.NAME].",
     )
-    plugins: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("all",),
-        description="Packages whose plug-ins run, separated by commas, or off; unset: all installed.",
+    plugins: Names = setting(
+        ("all",), "Packages whose plug-ins run, separated by commas, or off; unset: all installed."
     )
-    tape_sync: Literal["always", "os"] = Field(
-        "always", description="always: wait for the disk at each write; os: leave it to the system."
+    tape_sync: Literal["always", "os"] = setting(
+        "always", "always: wait for the disk at each write; os: leave it to the system."
     )
-    tape_store: str = Field(
-        "file",
-        description='Where tapes are: "file", "memory", a tape server\'s address, or a store\'s name.',
+    tape_store: str = setting(
+        "file", 'Where tapes are: "file", "memory", a tape server\'s address, or a store\'s name.'
     )
-    tape_store_token: SecretStr | None = Field(None, description="Token for that tape server.")
-    database_url: SecretStr | None = Field(
+    tape_store_token: SecretStr | None = setting(None, "Token for that tape server.")
+    database_url: SecretStr | None = setting(
         None,
-        description="postgresql://user:password@host/name for all data that processes share; "
-        "unset: files in the home folder.",
+        "postgresql://user:password@host/name for all data that processes share; unset: files in the home folder.",
     )
-    lease_seconds: float = Field(
-        30,
-        ge=1,
-        le=600,
-        description="Seconds until another process takes over from a dead one.",
+    lease_seconds: float = setting(
+        30, "Seconds until another process takes over from a dead one.", ge=1, le=600
     )
-    operate_listen: Annotated[str, AfterValidator(host_and_port)] | None = Field(
-        None,
-        description="Where metrics and health are served, such as 127.0.0.1:9464; unset: off.",
+    operate_listen: HostAndPort | None = setting(
+        None, "Where metrics and health are served, such as 127.0.0.1:9464; unset: off."
     )
-    tape_server_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
-        "127.0.0.1:8383", description="Where tapebot tape-server listens on this machine."
+    tape_server_listen: HostAndPort = setting(
+        "127.0.0.1:8383", "Where tapebot tape-server listens on this machine."
     )
-    tape_server_tokens: Annotated[Path, AfterValidator(absolute)] | None = Field(
-        None, description="File of the tape server's tokens; unset: tape-tokens.json in home."
+    tape_server_tokens: AbsolutePath | None = setting(
+        None, "File of the tape server's tokens; unset: tape-tokens.json in home."
     )
-    tape_server_max_mb: int = Field(
-        8, ge=1, le=256, description="Largest request to the tape server in megabytes."
+    tape_server_max_mb: int = setting(
+        8, "Largest request to the tape server in megabytes.", ge=1, le=256
     )
-    backup_to: Annotated[Path, AfterValidator(absolute)] | None = Field(
-        None, description="Folder for a backup each day; unset: none is made by itself."
+    backup_to: AbsolutePath | None = setting(
+        None, "Folder for a backup each day; unset: none is made by itself."
     )
-    backup_passphrase: SecretStr | None = Field(
-        None, description="Passphrase that encrypts and opens backups."
+    backup_passphrase: SecretStr | None = setting(
+        None, "Passphrase that encrypts and opens backups."
     )
-    backup_recipients: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        description="Public keys of age (age1...) that backups are for, instead of a passphrase.",
+    backup_recipients: Names = setting(
+        (), "Public keys of age (age1...) that backups are for, instead of a passphrase."
     )
-    backup_at: time = Field(
-        time(3, 30), description="Local time of the daily backup, in TAPEBOT_TIMEZONE."
-    )
-    backup_keep: int = Field(14, ge=1, le=10_000, description="Backups kept; older ones go.")
-    session_limit: int = Field(
+    backup_at: time = setting(time(3, 30), "Local time of the daily backup, in TAPEBOT_TIMEZONE.")
+    backup_keep: int = setting(14, "Backups kept; older ones go.", ge=1, le=10_000)
+    session_limit: int = setting(
         5_000,
+        "Messages that may wait in one session; more are refused, with a notice.",
         ge=1,
         le=100_000,
-        description="Messages that may wait in one session; more are refused, with a notice.",
     )
-    open_tapes: int = Field(256, ge=1, le=65_536, description="Tapes kept open at once.")
-    idle_seconds: float = Field(
-        300,
-        gt=0,
-        le=86_400,
-        description="Seconds without a message after which a session is unloaded.",
+    open_tapes: int = setting(256, "Tapes kept open at once.", ge=1, le=65_536)
+    idle_seconds: float = setting(
+        300, "Seconds without a message after which a session is unloaded.", gt=0, le=86_400
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The lowest level that is logged."
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "info", "The lowest level that is logged."
     )
-    models: dict[str, PresetSettings] = Field(
-        {}, description="Model presets, [models.NAME] in tapebot.toml."
-    )
-    roles: RoleSettings = Field(
-        RoleSettings(), description="The preset of each role, [roles] in tapebot.toml."
+    models: dict[str, PresetSettings] = setting({}, "Model presets, [models.NAME] in tapebot.toml.")
+    roles: RoleSettings = setting(
+        RoleSettings(), "The preset of each role, [roles] in tapebot.toml."
     )
 
     @field_validator("*", mode="before")

@@ -1,9 +1,8 @@
-"""The guided setup: its steps, checks and files; ``bot.cli.setup`` and the site show them."""
+"""The guided setup: its steps, checks and files; ``bot.cli.setup`` shows them."""
 
 __all__ = [
     "checks",
-    "next_steps",
-    "pages",
+    "providers",
     "setup",
     "steps",
 ]

@@ -59,11 +59,6 @@ class Outcome:
     remedy: str = ""
 
 
-def install_command(extra: str) -> str:
-    """Return the command that installs what an extra needs."""
-    return f"pip install 'tapebot[{extra}]'"  # words for programs
-
-
 async def check_model(settings: Settings, key: str | None) -> Outcome:
     """Call the model of the settings: for an answer, and for a tool call.
 
@@ -86,7 +81,7 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
     )
     model = build_model(name, options, CallSlots(1))
     try:
-        with _quiet():
+        with quiet_retries():
             answers, tools = await check_answers_and_tools(model, seconds=_MODEL_SECONDS)
     except ModelUnavailable as error:
         # It names the file, or the command that installs what is missing.
@@ -96,54 +91,48 @@ async def check_model(settings: Settings, key: str | None) -> Outcome:
             await model.aclose()
     if not answers.works:
         why = answers.detail.removeprefix(f"{name}: ").rstrip(".")
-        text = _("{model} does not answer: {why}.", model=name, why=why)
-        return Outcome(False, text, _model_remedy(settings))
+        provider = provider_of(name)
+        remedy = _("Correct the model's name, its address or its key.")
+        if provider is not None and settings.model_api_base is None:
+            page = provider.keys
+            remedy = _("Correct the key, which {page} shows, or the model's name.", page=page)
+        return Outcome(False, _("{model} does not answer: {why}.", model=name, why=why), remedy)
     if tools.works is False:
         text = _("{model} answers, but calls no tools: {why}.", model=name, why=tools.detail)
         return Outcome(True, text, _("It can talk, but not act; another model can."))
     return Outcome(True, _("{model} answers and calls tools.", model=name))
 
 
-def _model_remedy(settings: Settings) -> str:
-    provider = provider_of(settings.model or "")
-    if provider is None or settings.model_api_base is not None:
-        return _("Correct the model's name, its address or its key.")
-    return _(
-        "Correct the key, which {page} shows, or the model's name.",
-        page=provider.keys,
-    )
-
-
 async def check_telegram(settings: Settings) -> Outcome:
     """Ask Telegram for the bots of the tokens."""
+    platform = PLATFORMS["telegram"]
     outcome = Outcome(True, _("Telegram is not used."))
-    for check in _token_checks(PLATFORMS["telegram"], settings):
+    for check in _token_checks(platform, settings):
         try:
-            told = (await _ask(check)).get("result")
-        except _Refused as refused:
-            return refused.outcome("Telegram", _("Copy the token from @BotFather again, whole."))
-        name = told.get("username") if isinstance(told, dict) else None
+            told = (await ask_platform(check)).get("result")
+        except PlatformRefused as refused:
+            return _refusal(refused, platform, _("Copy the token from @BotFather again, whole."))
+        name = (told.get("username") if isinstance(told, dict) else None) or "?"
         text = _(
-            "The bot is @{name}; write to it at https://t.me/{name}, once tapebot runs.",
-            name=name or "?",
+            "The bot is @{name}; write to it at https://t.me/{name}, once tapebot runs.", name=name
         )
-        outcome = _with_library(text, PLATFORMS["telegram"])
+        outcome = _with_library(text, platform)
     return outcome
 
 
 async def check_discord(settings: Settings) -> Outcome:
     """Ask Discord for the bot and its application; return the link that invites it."""
-    check = next(_token_checks(PLATFORMS["discord"], settings), None)
+    platform = PLATFORMS["discord"]
+    check = next(_token_checks(platform, settings), None)
     if check is None:
         return Outcome(True, _("Discord is not used."))
     base = check.url.removesuffix("/users/@me")
     try:
-        person = await _ask(check)
-        application = await _ask(TokenCheck(f"{base}/applications/@me", check.headers))
-    except _Refused as refused:
-        return refused.outcome(
-            "Discord", _("Under Bot, press Reset Token and copy the new token, whole.")
-        )
+        person = await ask_platform(check)
+        application = await ask_platform(TokenCheck(f"{base}/applications/@me", check.headers))
+    except PlatformRefused as refused:
+        remedy = _("Under Bot, press Reset Token and copy the new token, whole.")
+        return _refusal(refused, platform, remedy)
     flags = application.get("flags")
     if not (isinstance(flags, int) and flags & _MESSAGE_CONTENT):
         text = _("The bot may not read messages: Message Content Intent is off.")
@@ -155,21 +144,13 @@ async def check_discord(settings: Settings) -> Outcome:
         "permissions": _PERMISSIONS,
     }
     link = f"https://discord.com/oauth2/authorize?{urlencode(query)}"
-    text = _(
-        "The bot is @{name}; invite it to your server: {link}",
-        name=person.get("username") or "?",
-        link=link,
-    )
-    return _with_library(text, PLATFORMS["discord"])
+    name = person.get("username") or "?"
+    text = _("The bot is @{name}; invite it to your server: {link}", name=name, link=link)
+    return _with_library(text, platform)
 
 
-async def check_site(settings: Settings, *, with_link: bool) -> Outcome:
-    """Check that the site can listen.
-
-    Args:
-        settings: The settings to try.
-        with_link: Whether to return a link that logs in the person at this machine, if tapebot runs.
-    """
+async def check_site(settings: Settings) -> Outcome:
+    """Check that the site can listen; if tapebot runs, return a link that logs in."""
     listen = settings.web_listen
     if listen is None:
         return Outcome(True, _("The site is off."))
@@ -180,25 +161,15 @@ async def check_site(settings: Settings, *, with_link: bool) -> Outcome:
     try:
         bind(listen).close()
     except OSError as error:
-        return await _taken(settings, listen, error, with_link=with_link)
+        if error.errno == errno.EADDRINUSE and await is_running(settings.home):
+            link = await _login_link(settings.home)
+            remedy = _("This link logs you in once: {link}", link=link) if link else ""
+            return Outcome(True, _("tapebot runs already."), remedy)
+        why = error.strerror or type(error).__name__
+        text = _("tapebot cannot listen on {address}: {why}.", address=listen, why=why)
+        return Outcome(False, text, _("Choose another port, such as 127.0.0.1:8021, or off."))
     text = _("The site will be at {address}.", address=settings.web_base)
     return Outcome(True, text, _("tapebot prints a link that logs you in when it starts."))
-
-
-async def _taken(settings: Settings, listen: str, error: OSError, *, with_link: bool) -> Outcome:
-    """Return what an address means that cannot be listened on: perhaps tapebot itself does."""
-    if error.errno == errno.EADDRINUSE and await is_running(settings.home):
-        link = await _login_link(settings.home) if with_link else None
-        if link is not None:
-            remedy = _("This link logs you in once: {link}", link=link)
-            return Outcome(True, _("tapebot runs already."), remedy)
-        return Outcome(True, _("tapebot runs already."))
-    text = _(
-        "tapebot cannot listen on {address}: {why}.",
-        address=listen,
-        why=error.strerror or type(error).__name__,
-    )
-    return Outcome(False, text, _("Choose another port, such as 127.0.0.1:8021, or off."))
 
 
 async def _login_link(home: Path) -> str | None:
@@ -250,18 +221,22 @@ def _try_folder(folder: Path, home: Path) -> Outcome:
     return Outcome(True, _("A backup is made in {folder} each night.", folder=folder))
 
 
+def _install_command(extra: str) -> str:
+    return f"pip install 'tapebot[{extra}]'"  # words for programs
+
+
 def _with_library(text: str, platform: Platform) -> Outcome:
     library = platform.library
     if library is None or importlib.util.find_spec(library) is not None:
         return Outcome(True, text)
-    command = install_command(platform.name)
+    command = _install_command(platform.name)
     remedy = _("{library} is missing; install it with: {command}", library=library, command=command)
     return Outcome(True, text, remedy)
 
 
 def _missing(library: str, extra: str) -> Outcome:
     text = _("{library} is not installed.", library=library)
-    return Outcome(False, text, _("Install it with: {command}", command=install_command(extra)))
+    return Outcome(False, text, _("Install it with: {command}", command=_install_command(extra)))
 
 
 def _token_checks(platform: Platform, settings: Settings) -> Iterator[TokenCheck]:
@@ -270,30 +245,32 @@ def _token_checks(platform: Platform, settings: Settings) -> Iterator[TokenCheck
     return (check for check in checks.values() if check is not None)
 
 
-class _Refused(Exception):
+class PlatformRefused(Exception):
     """A platform did not answer as it should; the status is None if it did not answer at all."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
         self.status = status
 
-    def outcome(self, platform: str, remedy: str) -> Outcome:
-        if self.status is None:
-            text = _("{platform} cannot be reached.", platform=platform)
-            return Outcome(False, text, _("Check this machine's connection to the internet."))
-        if self.status in (401, 404):
-            return Outcome(
-                False, _("{platform} does not accept the token.", platform=platform), remedy
-            )
-        text = _("{platform} answered {status}.", platform=platform, status=self.status)
-        return Outcome(False, text, _("Try again in a minute."))
+
+def _refusal(refused: PlatformRefused, platform: Platform, remedy: str) -> Outcome:
+    title = platform.title
+    if refused.status is None:
+        text = _("{platform} cannot be reached.", platform=title)
+        return Outcome(False, text, _("Check this machine's connection to the internet."))
+    if refused.status in (401, 404):
+        text = _("{platform} does not accept the token.", platform=title)
+        return Outcome(False, text, remedy)
+    text = _("{platform} answered {status}.", platform=title, status=refused.status)
+    return Outcome(False, text, _("Try again in a minute."))
 
 
-async def _ask(check: TokenCheck) -> Mapping[str, Any]:
+async def ask_platform(check: TokenCheck) -> Mapping[str, Any]:
     """Return a platform's answer.
 
     Raises:
-        _Refused: It is none. The cause is left out: it may contain the address, and so the token.
+        PlatformRefused: It is none. The cause is left out: it may contain the address, and so the
+            token.
     """
     return await anyio.to_thread.run_sync(_fetch, check, abandon_on_cancel=True)
 
@@ -305,14 +282,14 @@ def _fetch(check: TokenCheck) -> Mapping[str, Any]:
             told = json.load(response)
     except urllib.error.HTTPError as error:
         error.close()
-        raise _Refused(error.code) from None
+        raise PlatformRefused(error.code) from None
     except (OSError, ValueError, http.client.HTTPException):
-        raise _Refused(None) from None
+        raise PlatformRefused(None) from None
     return told if isinstance(told, dict) else {}
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_retries() -> Iterator[None]:
     """Keep retries out of the log: the outcome says what came of them."""
     logger = logging.getLogger("stamina")
     level = logger.level

@@ -1,7 +1,7 @@
 """Write settings to ``.env`` and ``tapebot.toml``.
 
-Rule 1: secrets go to ``.env`` only, and what belongs to a secret goes with it; the rest goes to
-    ``tapebot.toml``, unless ``.env`` has it already.
+Rule 1: settings go to ``.env``. What ``tapebot.toml`` has is changed there, unless a secret, or a
+    setting that it has not, comes with it.
 Rule 2: one replaced file is the whole change: after a kill all of it counts, or nothing.
 Rule 3: both files are readable by their owner only.
 """
@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from dotenv import dotenv_values
 from filelock import FileLock
@@ -21,9 +20,7 @@ from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, create_or_replace_file, private_directory
 from bot.core.i18n import _
 from bot.runtime.settings import ENV_FILE, PREFIX, TOML_FILE, Settings, exported_variables
-from bot.runtime.setup import env_text, toml_text
-
-_T = TypeVar("_T")
+from bot.runtime.setup.file_text import change_keys, keys, set_variables, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +44,9 @@ class ConfigFiles:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.toml = settings.config or settings.home / TOML_FILE
+        self._toml = settings.config or settings.home / TOML_FILE
         self._home = settings.home
         self._in_home = settings.home / ENV_FILE
-
-    @property
-    def env(self) -> Path:
-        """The ``.env`` that is written: the working directory's if it is tapebot's, else the home's."""
-        near = ENV_FILE.absolute()
-        names = env_text.variables(_read(near))
-        return near if any(map(_is_own, names)) else self._in_home
 
     def write(
         self, values: Mapping[str, str | None], comments: Mapping[str, str], *, secret: bool
@@ -74,48 +64,38 @@ class ConfigFiles:
         """
         private_directory(self._home)
         with FileLock(self._home / ".setup.lock", mode=PRIVATE_FILE):
-            path = self._env_for(values, secret=secret)
-            if path is None:
-                path = self.toml
-                _write(path, toml_text.set_keys(_read(path), _fields(values), _fields(comments)))
-            else:
-                self._write_env(path, values, comments)
+            path = self._target(values, secret=secret)
+            below = keys(_read(self._toml))
+            in_toml = {
+                _field(name): value for name, value in values.items() if _field(name) in below
+            }
+            if path != self._toml:
+                farther = variables(_read(self._in_home)) if path != self._in_home else []
+                # An empty value hides what another file has, until that is removed.
+                shown = {
+                    name: ""
+                    if value is None and (_field(name) in below or name in farther)
+                    else value
+                    for name, value in values.items()
+                }
+                _write(path, set_variables(_read(path), shown, comments))
+                in_toml = dict.fromkeys(in_toml)
+            if in_toml:
+                _write(self._toml, change_keys(_read(self._toml), in_toml))
         return Written(path, self._overridden(values))
 
-    def _env_for(self, values: Mapping[str, str | None], *, secret: bool) -> Path | None:
-        """Return the ``.env`` that these settings go to; None for the TOML file."""
-        holders = [self._holder(name) for name in values]
-        near = next((path for path in holders if path == ENV_FILE.absolute()), None)
-        if near is not None:
+    def _target(self, values: Mapping[str, str | None], *, secret: bool) -> Path:
+        """Return the file that these settings go to: all to one."""
+        near, names = ENV_FILE.absolute(), {name.upper() for name in values}
+        set_near = {name.upper() for name in variables(_read(near))}
+        if names & set_near:
             return near
-        if secret:
-            return self.env
-        return next((path for path in holders if path is not None), None)
-
-    def _holder(self, variable: str) -> Path | None:
-        """Return the ``.env`` that sets a variable, the nearer one first."""
-        for path in (ENV_FILE.absolute(), self._in_home):
-            names = env_text.variables(_read(path))
-            if any(name.upper() == variable.upper() for name in names):
-                return path
-        return None
-
-    def _write_env(
-        self, path: Path, values: Mapping[str, str | None], comments: Mapping[str, str]
-    ) -> None:
-        """Write a ``.env``, then take what it now sets out of the files that it wins over."""
-        below = toml_text.keys(_read(self.toml))
-        farther = env_text.variables(_read(self._in_home)) if path != self._in_home else []
-        hidden = {name for name in values if _field(name) in below} | {*farther}
-        # An empty value hides what another file has, until that is removed.
-        shown = {
-            name: "" if value is None and name in hidden else value
-            for name, value in values.items()
-        }
-        _write(path, env_text.set_variables(_read(path), shown, comments))
-        stale = {_field(name): None for name in values if _field(name) in below}
-        if stale:
-            _write(self.toml, toml_text.set_keys(_read(self.toml), stale))
+        set_in_home = {name.upper() for name in variables(_read(self._in_home))}
+        needed = {_field(name) for name, value in values.items() if value is not None}
+        if not secret and not names & set_in_home and needed <= keys(_read(self._toml)):
+            return self._toml
+        # The working directory's file, if it is tapebot's.
+        return near if any(map(_is_own, set_near)) else self._in_home
 
     def _overridden(self, values: Mapping[str, str | None]) -> tuple[str, ...]:
         """Return the variables that the environment sets otherwise."""
@@ -143,10 +123,6 @@ def _is_own(name: str) -> bool:
 
 def _field(variable: str) -> str:
     return variable.removeprefix(PREFIX).lower() if _is_own(variable) else ""
-
-
-def _fields(values: Mapping[str, _T]) -> dict[str, _T]:
-    return {_field(name): value for name, value in values.items()}
 
 
 def _read(path: Path) -> str:

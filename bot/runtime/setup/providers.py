@@ -10,9 +10,11 @@ from dataclasses import dataclass
 OLLAMA = "http://127.0.0.1:11434"
 """Where Ollama listens."""
 
+WITHOUT_KEY = frozenset({"ollama", "ollama_chat", "lm_studio", "hosted_vllm", "llamafile"})
+"""Servers of one's own, which need no key."""
+
 _SECONDS = 0.3
 _MOST = 3
-_WITHOUT_KEY = frozenset({"ollama", "ollama_chat", "lm_studio", "hosted_vllm", "llamafile"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,66 +34,42 @@ class Provider:
     keys: str
 
 
+_PROVIDERS = """
+Anthropic  ANTHROPIC_API_KEY  anthropic/claude-haiku-4-5  console.anthropic.com/settings/keys
+OpenAI  OPENAI_API_KEY  openai/gpt-5-mini  platform.openai.com/api-keys
+Google  GEMINI_API_KEY  gemini/gemini-2.5-flash  aistudio.google.com/apikey
+OpenRouter  OPENROUTER_API_KEY  openrouter/openai/gpt-5-mini  openrouter.ai/keys
+Mistral  MISTRAL_API_KEY  mistral/mistral-small-latest  console.mistral.ai/api-keys
+DeepSeek  DEEPSEEK_API_KEY  deepseek/deepseek-chat  platform.deepseek.com/api_keys
+Groq  GROQ_API_KEY  groq/llama-3.3-70b-versatile  console.groq.com/keys
+"""  # for programs
 PROVIDERS = {
-    provider.model.partition("/")[0]: provider
-    for provider in (
-        Provider(
-            "Anthropic",
-            "ANTHROPIC_API_KEY",
-            "anthropic/claude-haiku-4-5",
-            "https://console.anthropic.com/settings/keys",
-        ),
-        Provider(
-            "OpenAI",
-            "OPENAI_API_KEY",
-            "openai/gpt-5-mini",
-            "https://platform.openai.com/api-keys",
-        ),
-        Provider(
-            "Google",
-            "GEMINI_API_KEY",
-            "gemini/gemini-2.5-flash",
-            "https://aistudio.google.com/apikey",
-        ),
-        Provider(
-            "OpenRouter",
-            "OPENROUTER_API_KEY",
-            "openrouter/openai/gpt-5-mini",
-            "https://openrouter.ai/keys",
-        ),
-        Provider(
-            "Mistral",
-            "MISTRAL_API_KEY",
-            "mistral/mistral-small-latest",
-            "https://console.mistral.ai/api-keys",
-        ),
-        Provider(
-            "DeepSeek",
-            "DEEPSEEK_API_KEY",
-            "deepseek/deepseek-chat",
-            "https://platform.deepseek.com/api_keys",
-        ),
-        Provider(
-            "Groq",
-            "GROQ_API_KEY",
-            "groq/llama-3.3-70b-versatile",
-            "https://console.groq.com/keys",
-        ),
-    )
+    model.partition("/")[0]: Provider(title, variable, model, f"https://{page}")
+    for title, variable, model, page in map(str.split, _PROVIDERS.strip().splitlines())
 }
-"""By litellm's name."""
+"""Those that the setup proposes, by litellm's name."""
+
+KEY_VARIABLES = {
+    **{name: (provider.variable,) for name, provider in PROVIDERS.items()},
+    "azure": ("AZURE_API_KEY",),
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+}
+"""The variables that may have a provider's key, by litellm's name."""
 
 
 def provider_of(model: str) -> Provider | None:
-    """Return the provider in a model's name, if it is a known one."""
+    """Return the provider in a model's name, if it is a proposed one."""
     return PROVIDERS.get(model.partition("/")[0])
 
 
 def needs_key(model: str) -> bool:
     """Return whether a model is called over a network, by a provider that may want a key."""
-    name, slash, _ = model.partition("/")
+    name, slash, _rest = model.partition("/")
     in_process = model == "offline" or (":" in name and not slash) or model.startswith("gguf:")
-    return not in_process and name not in _WITHOUT_KEY
+    return not in_process and name not in WITHOUT_KEY
 
 
 def local_models() -> list[str]:

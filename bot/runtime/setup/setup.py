@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import anyio.to_thread
@@ -22,16 +22,20 @@ from bot.runtime.setup.checks import (
 )
 from bot.runtime.setup.config_files import ConfigFiles, Written, read_variable
 from bot.runtime.setup.providers import PROVIDERS, local_models, needs_key, provider_of
-from bot.runtime.setup.steps import Answers, Question, Step
+from bot.runtime.setup.steps import Question, Step
+
+Answers = Mapping[str, str | None]
+"""New values by setting; None removes what is set. What is not changed is not in it."""
 
 REMOVE = "-"
 """The answer that removes what is set."""
 
 _LONGEST = 4_096
-_KEY = "model_api_key"
+_KEY, _BASE = "model_api_key", "model_api_base"
 _CHECKS = {
     "telegram": check_telegram,
     "discord": check_discord,
+    "web": check_site,
     "backup": check_backup,
 }
 
@@ -39,47 +43,64 @@ _CHECKS = {
 class Setup:
     """The state of a setup.
 
-    Args:
-        settings: The settings as they are now.
-        with_link: Whether the person is at this machine, and may get a link that logs them in.
-
     Attributes:
-        settings: The same; read anew after each step that is saved.
-        files: Where they are written.
-        local_models: Models that run on this machine, once ``look_around`` has run.
+        settings: The settings as they are; read anew after each step that is saved.
     """
 
-    def __init__(self, settings: Settings, *, with_link: bool = False) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._with_link = with_link
-        self.files = ConfigFiles(settings)
-        self.local_models: list[str] = []
+        self._files = ConfigFiles(settings)
+        self._local_models: list[str] = []
 
     async def look_around(self) -> None:
         """Find models on this machine."""
-        self.local_models = await anyio.to_thread.run_sync(local_models)
+        self._local_models = await anyio.to_thread.run_sync(local_models)
 
-    def has_variable(self, name: str) -> bool:
-        """Return whether a provider's key is set."""
-        return read_variable(self.settings, name) is not None
-
-    def is_set(self, question: Question, answers: Answers) -> bool:
-        """Return whether a secret is set that would be used after these answers."""
-        if question.field != _KEY:
-            return bool(getattr(self.settings, question.field))
-        own = self.settings.model_api_key is not None and self._keeps_key(answers)
-        return own or self.has_variable(self._key_variable(answers))
-
-    def value(self, question: Question) -> str:
-        """Return what is set, or what counts without it; never a secret."""
-        if question.secret:
-            return ""
-        value = getattr(self.settings, question.field)
+    def choices(self, question: Question) -> Mapping[str, str]:
+        """Return the proposed answers, and what each is for people; translated."""
         if question.field == "language":
-            return self.settings.shown_language
-        if question.field == "web_listen" and value is None:
-            return "off"
-        return "" if value is None else str(value)
+            return LANGUAGES
+        if question.field != "model":
+            return {}
+        have_key, others = {}, {}
+        for one in PROVIDERS.values():
+            if self._has_variable(one.variable):
+                name = one.variable
+                have_key[one.model] = _(
+                    "{provider}; {variable} is set", provider=one.title, variable=name
+                )
+            else:
+                others[one.model] = one.title
+        here = dict.fromkeys(self._local_models, _("Ollama, on this machine"))
+        none = _("no language model: a notebook answers, nothing leaves this machine")
+        return {**have_key, **here, **others, "offline": none}
+
+    def asks(self, question: Question, answers: Answers) -> bool:
+        """Return whether a question is asked after these answers to those before it."""
+        settings = self.settings
+        if question.field == _BASE:
+            # A model that is not one of the proposed ones may be on a server of one's own.
+            model = answers.get("model") or ""
+            name, slash, _rest = model.partition("/")
+            proposed = model in {one.model for one in PROVIDERS.values()} | {*self._local_models}
+            return bool(slash) and ":" not in name and not proposed
+        if question.field == _KEY:
+            return needs_key(answers.get("model", settings.model) or "offline")
+        if question.field == "backup_passphrase":
+            folder = answers.get("backup_to", str(settings.backup_to or ""))
+            return bool(folder) and not settings.backup_recipients
+        return True
+
+    def shown(self, question: Question, answers: Answers) -> str:
+        """Return what counts for a question if it is not answered; of a secret, whether it is set."""
+        field = question.field
+        if question.secret:
+            return _("set") if answers.get(field) or self._is_set(question, answers) else ""
+        if field in answers:
+            return answers[field] or ""
+        if field == _BASE and "model" in answers:
+            return ""
+        return self.settings.shown_language if field == "language" else self._value(field)
 
     def status(self, step: Step) -> str:
         """Return what is set of a step, in a few words."""
@@ -95,7 +116,7 @@ class Setup:
                 return settings.web_base or _("off")
             case "backup":
                 return str(settings.backup_to) if settings.backup_to else _("off")
-        return _("set") if self.is_set(step.questions[0], {}) else _("off")
+        return _("set") if self._is_set(step.questions[0], {}) else _("off")
 
     def parse(self, question: Question, text: str) -> str | None:
         """Return the value of a typed answer; None removes what is set.
@@ -111,43 +132,25 @@ class Setup:
         self._candidate({question.field: text})
         return text
 
-    def changes(self, step: Step, answers: Answers) -> dict[str, str | None]:
+    def changes(self, step: Step, answers: Answers) -> Answers:
         """Return the answers, if one of them differs from what is set; else none."""
+        known = self.settings.model_fields_set  # a default may be set, too
+        stored = {field: self._value(field) if field in known else "" for field in answers}
         secret = {question.field for question in step.questions if question.secret}
         differs = any(
-            field in secret or (value or "") != self._stored(field)
-            for field, value in answers.items()
+            field in secret or (value or "") != stored[field] for field, value in answers.items()
         )
-        return dict(answers) if differs else {}
-
-    def without_old_address(self, answers: dict[str, str | None]) -> dict[str, str | None]:
-        """Return answers without the address of the model before, if a known provider's follows it."""
-        model, base = answers.get("model"), self.settings.model_api_base
-        moved = model != self.settings.model and provider_of(model or "") is not None
-        if moved and base and answers.get("model_api_base") == base:
-            return {**answers, "model_api_base": None}
-        return answers
-
-    def _stored(self, field: str) -> str:
-        """Return a setting's value if it was set, else empty: a default may be set, too."""
-        if field not in self.settings.model_fields_set:
-            return ""
-        value = getattr(self.settings, field)
-        if field == "web_listen" and value is None:
-            return "off"
-        return "" if value is None else str(value)
+        return answers if differs else {}
 
     async def check(self, step: Step, answers: Answers) -> Outcome:
-        """Try answers against what they are for.
+        """Try answers against what they are for; nothing is written.
 
         Raises:
             SettingsError: They do not fit each other.
         """
         candidate = self._candidate(self._fields(step, answers))
         if step.name == "model":
-            outcome = await self._check_model(candidate, answers)
-        elif step.name == "web":
-            outcome = await check_site(candidate, with_link=self._with_link)
+            outcome = await check_model(candidate, self._key(candidate, answers))
         elif step.name in _CHECKS:
             outcome = await _CHECKS[step.name](candidate)
         else:
@@ -163,65 +166,75 @@ class Setup:
             SettingsError: The files cannot be read.
             OSError: They cannot be written.
         """
-        values = self._variables(step, answers)
-        secret = bool(self._typed(step, answers))
-        fields = Settings.model_fields
+        fields = self._fields(step, answers)
+        values = {f"{PREFIX}{field.upper()}": value for field, value in fields.items()}
+        if _KEY in answers:
+            values[f"{PREFIX}{_KEY.upper()}"] = None
+            values[self._key_variable(answers)] = answers[_KEY]
         comments = {
-            f"{PREFIX}{name.upper()}": field.description or "" for name, field in fields.items()
-        }
-        comments |= {
+            f"{PREFIX}{name.upper()}": field.description or ""
+            for name, field in Settings.model_fields.items()
+        } | {
             one.variable: _("Key for {provider}.", provider=one.title) for one in PROVIDERS.values()
         }
-        written = self.files.write(values, comments, secret=secret)
+        secret = bool(self._typed(step, answers))
+        written = self._files.write(values, comments, secret=secret)
         export_dotenv()
         self.settings = load_settings(home=self.settings.home)
         return written
 
-    async def _check_model(self, candidate: Settings, answers: Answers) -> Outcome:
-        model = candidate.model or "offline"
-        key = answers.get(_KEY)
-        if key is None and _KEY not in answers:
-            own = self.settings.model_api_key
-            if own is not None and self._keeps_key(answers):
-                key = own.get_secret_value()
-        if key is None and needs_key(model) and candidate.model_api_base is None:
-            key = read_variable(self.settings, self._key_variable(answers))
-        return await check_model(candidate, key)
+    def fits_provider(self, answers: Answers, earlier: Answers) -> bool:
+        """Return whether address and key of earlier answers are for the model of these."""
+        before, after = earlier.get("model") or "", answers.get("model") or ""
+        return provider_name(before) == provider_name(after)
 
-    def _candidate(self, values: Mapping[str, str | None]) -> Settings:
+    def _value(self, field: str) -> str:
+        value = getattr(self.settings, field)
+        if field == "web_listen" and value is None:
+            return "off"
+        return "" if value is None else str(value)
+
+    def _has_variable(self, name: str) -> bool:
+        return read_variable(self.settings, name) is not None
+
+    def _is_set(self, question: Question, answers: Answers) -> bool:
+        """Return whether a secret is set that would be used after these answers."""
+        if question.field != _KEY:
+            return bool(getattr(self.settings, question.field))
+        own = self.settings.model_api_key is not None and self._keeps_key(answers)
+        return own or self._has_variable(self._key_variable(answers))
+
+    def _key(self, candidate: Settings, answers: Answers) -> str | None:
+        """Return the key that the model would be called with; None for its own variable or none."""
+        if _KEY in answers:
+            return answers[_KEY]
+        own = self.settings.model_api_key
+        if own is not None and self._keeps_key(answers):
+            return own.get_secret_value()
+        if needs_key(candidate.model or "offline") and candidate.model_api_base is None:
+            return read_variable(self.settings, self._key_variable(answers))
+        return None
+
+    def _candidate(self, values: Answers) -> Settings:
         """Return the settings as they would be."""
         given = {field: value or "" for field, value in values.items()}
         return load_settings(home=self.settings.home, **given)
 
     def _fields(self, step: Step, answers: Answers) -> dict[str, str | None]:
         """Return the settings that a step changes, with what goes with them."""
-        if step.name != "model":
-            return dict(answers)
-        found: dict[str, str | None] = dict(answers)
-        if "model" in answers:
+        found = dict(answers)
+        if step.name == "model" and "model" in answers:
             # An address and a key belong to the model that they were given for.
-            found.setdefault("model_api_base", None)
+            found.setdefault(_BASE, None)
             if not self._keeps_key(answers):
                 found.setdefault(_KEY, None)
         return found
 
-    def _variables(self, step: Step, answers: Answers) -> dict[str, str | None]:
-        values = {
-            f"{PREFIX}{field.upper()}": value
-            for field, value in self._fields(step, answers).items()
-        }
-        if _KEY in answers:
-            values[f"{PREFIX}{_KEY.upper()}"] = None
-            values[self._key_variable(answers)] = answers[_KEY]
-        return values
-
     def _key_variable(self, answers: Answers) -> str:
         """Return the variable of the key: the provider's own, which its other models share."""
         kept = None if "model" in answers else self.settings.model_api_base
-        base = answers.get("model_api_base", kept)
-        model = answers.get("model") or self.settings.model or "offline"
-        provider = provider_of(model)
-        if provider is None or base:
+        provider = provider_of(answers.get("model") or self.settings.model or "offline")
+        if provider is None or answers.get(_BASE, kept):
             return f"{PREFIX}{_KEY.upper()}"
         return provider.variable
 
@@ -230,10 +243,10 @@ class Setup:
         if "model" not in answers:
             return True
         before, after = self.settings.model or "offline", answers["model"] or "offline"
-        same_address = (answers.get("model_api_base") or None) == self.settings.model_api_base
+        same_address = (answers.get(_BASE) or None) == self.settings.model_api_base
         return provider_name(before) == provider_name(after) and same_address
 
-    def _typed(self, step: Step, answers: Answers) -> list[str]:
+    def _typed(self, step: Step, answers: Answers) -> Sequence[str]:
         """Return the secrets among answers."""
         secret = {question.field for question in step.questions if question.secret}
         return [value for field, value in answers.items() if field in secret and value]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from bot.cli.doctor import exit_code, report, run_checks
-from bot.core.errors import ModelAuthError, SettingsError
+from bot.cli.doctor import exit_code, report, report_json, run_checks
+from bot.core.errors import SettingsError
 from bot.runtime.settings import PREFIX, load_settings
+from testkit.openai_server import Failure, ScriptedOpenAI
 from testkit.telegram.server import TelegramServer
 
 HOLDER = r"""
@@ -43,9 +46,9 @@ def made_home():
     return home
 
 
-async def found(area, probe=None, **settings):
+async def found(area, **settings):
     """Return what the doctor finds in one area, as pairs of level and text with remedy."""
-    findings = await run_checks(load_settings(**settings), probe=probe)
+    findings = await run_checks(load_settings(**settings))
     return [(each.level, f"{each.text} {each.remedy}") for each in findings if each.area == area]
 
 
@@ -115,13 +118,15 @@ async def test_a_missing_key_is_bad_and_its_variable_is_named(model, variable, m
 async def test_no_secret_is_in_the_report(monkeypatch):
     monkeypatch.setenv("OTHER_API_KEY", "another-secret")
 
-    async def fails():
-        raise ModelAuthError("the server said some-secret-value and another-secret")
-
-    settings = load_settings(model="openai/a", model_api_key="some-secret-value")
-    text = report(await run_checks(settings, probe=fails))
-    assert "the server said" in text
-    assert "-secret" not in text
+    said = Failure(400, "the server said some-secret-value and another-secret")
+    async with ScriptedOpenAI(lambda _body: said) as server:
+        base, key = server.base_url, "some-secret-value"
+        settings = load_settings(model="openai/a", model_api_key=key, model_api_base=base)
+        results = await run_checks(settings, probe=True)
+    assert exit_code(results) == 1
+    for text in (report(results), report_json(results)):
+        assert "the server said" in text
+        assert "-secret" not in text
 
 
 async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, monkeypatch):
@@ -130,16 +135,26 @@ async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, mo
         settings = load_settings(**good, telegram_token=telegram.token)
         texts = [each.text for each in await run_checks(settings)]
         assert not telegram.records.calls
-
-        async def answer() -> str:
-            return "ready"
-
-        found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
+        found = {each.text: each.level for each in await run_checks(settings, probe=True)}
         assert found["Telegram: connected as @tape_bot"] == "ok"
         wrong = load_settings(**good, telegram_token="123456789:AAwrongwrongwrongwrongwrongwr")
-        found = {each.text: each.level for each in await run_checks(wrong, probe=answer)}
+        found = {each.text: each.level for each in await run_checks(wrong, probe=True)}
         assert found["Telegram does not accept the token"] == "bad"
         assert "wrongwrong" not in str(found)
-    assert any("doctor --probe" in text for text in texts)
-    found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
+    assert "Telegram" in texts
+    found = {each.text: each.level for each in await run_checks(settings, probe=True)}
     assert found["Telegram cannot be reached"] == "warn"
+
+
+async def test_what_was_not_called_is_named_and_nothing_when_all_was(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    settings = load_settings(model="openai/a", telegram_token="123456789:AAwrongwrongwrong")
+    results = await run_checks(settings)
+    last = report(results).splitlines()[-2:]
+    assert last == ["Not called without `--probe`: openai/a, Telegram.", "Nothing bad, 1 warning."]
+    told = json.loads(report_json(results))
+    assert told["not_called"] == ["openai/a", "Telegram"]
+    assert {"area": "python", "level": "ok", "text": platform.python_version(), "remedy": ""} in (
+        told["results"]
+    )
+    assert "Not called" not in report(await run_checks(load_settings()))

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from bot.cli import service
-from bot.cli.service import LaunchdService, SystemdService, run_service
+from bot.cli.service import launchd_service, run_service, systemd_service
 from bot.core.errors import SettingsError, TapebotError
 from bot.runtime.settings import load_settings
 
@@ -83,7 +83,7 @@ def test_systemd_accepts_the_unit_of_a_folder_with_any_name(settings, calls, tmp
     folder = tmp_path / 'odd "name" $HOME 100% ü'
     folder.mkdir()
     unit = tmp_path / "tapebot.service"
-    unit.write_bytes(SystemdService(settings, folder).description())
+    unit.write_bytes(systemd_service(settings, folder).description)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True,
@@ -100,7 +100,7 @@ def test_an_agent_of_launchd_starts_this_python_in_this_folder(
     monkeypatch.setattr(service.sys, "platform", "darwin")
     monkeypatch.chdir(tmp_path)
     assert run_service(settings, "install") == 0
-    agent = LaunchdService(settings, tmp_path)
+    agent = launchd_service(settings, tmp_path)
     told = plistlib.loads(agent.path.read_bytes())
     assert told["ProgramArguments"] == [sys.executable, "-m", "bot", "run"]
     assert told["WorkingDirectory"] == str(tmp_path)

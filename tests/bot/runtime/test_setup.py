@@ -78,18 +78,36 @@ async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
 # Where answers go.
 
 
-def test_secrets_go_to_dotenv_and_the_rest_to_the_toml_file(home):
+def test_answers_go_to_dotenv_which_only_its_owner_can_read(home):
     setup = made()
     setup.save(STEP["timezone"], {"timezone": "Europe/Berlin"})
     setup.save(STEP["telegram"], {"telegram_token": "123:not-a-token"})
-    toml, env = home / "tapebot.toml", home / ".env"
-    assert 'timezone = "Europe/Berlin"' in toml.read_text()
-    assert "TAPEBOT_TELEGRAM_TOKEN=123:not-a-token" in env.read_text()
-    assert "123:" not in toml.read_text()
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (toml, env)} == {0o600}
+    env = home / ".env"
+    assert "TAPEBOT_TIMEZONE=Europe/Berlin\n" in env.read_text()
+    assert "TAPEBOT_TELEGRAM_TOKEN=123:not-a-token\n" in env.read_text()
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
     settings = load_settings()
     assert settings.timezone == "Europe/Berlin"
     assert [bot.channel for bot in settings.telegram_token] == ["telegram"]
+
+
+def test_what_the_toml_file_has_is_changed_there_and_leaves_it_for_a_secret(home):
+    home.mkdir()
+    toml, env = home / "tapebot.toml", home / ".env"
+    toml.write_text(
+        '# mine\ntimezone = "UTC" # here\nmodel = "offline"\n[models.x]\nmodel = "openai/y"\n'
+    )
+    setup = made()
+    assert setup.save(STEP["timezone"], {"timezone": "Europe/Berlin"}).path == toml
+    assert not env.exists()
+    given = {"model": "openai/x", "model_api_base": "http://127.0.0.1:9/v1", "model_api_key": KEY}
+    assert setup.save(STEP["model"], given).path == env
+    told = toml.read_text()
+    assert told.startswith('# mine\ntimezone = "Europe/Berlin" # here\n')
+    assert ("offline" in told, KEY in told, "openai/y" in told) == (False, False, True)
+    assert load_settings().model == "openai/x"
+    setup.save(STEP["timezone"], {"timezone": None})
+    assert "timezone" not in toml.read_text()
 
 
 def test_a_model_takes_address_and_key_of_the_one_before_along(home):
