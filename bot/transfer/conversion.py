@@ -1,8 +1,7 @@
-"""Convert other assistants' times, session keys, message contents and tool calls. Pure."""
+"""Convert other assistants' times, session keys, files and messages. Pure."""
 
 from __future__ import annotations
 
-import json
 import mimetypes
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
@@ -13,7 +12,7 @@ from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.patterns import LazyPattern
 from bot.memory.records.imports import ASSISTANTS
-from bot.tape.entries import TapeEntry, message, tool_call, tool_result
+from bot.tape.entries import TapeEntry, message
 
 _NOT_IN_CHANNELS = LazyPattern(r"[^a-z0-9_-]+")
 _NOT_IN_IDS = LazyPattern(r"[:\s]+")
@@ -68,43 +67,18 @@ def user_message(
     session: str,
     *,
     ts: str,
-    sent: str | None = None,
     person: str,
     sender_id: str = "",
     sender_name: str = "",
-    files: Sequence[dict[str, str]] = (),
+    files: Sequence[dict[str, Any]] = (),
 ) -> TapeEntry:
     """Convert a person's message."""
     private = is_private(session)
-    sender = {
-        "id": sender_id or (person if private else "unknown"),
-        "name": sender_name or "user",
-    }
-    meta: dict[str, Any] = {"ts": ts, "sent": sent or ts, "sender": sender}
-    if private is not None:
-        meta["private"] = private
-    if files:
-        meta["attachments"] = [*files]
-    return message("user", text, **meta)
-
-
-def text_and_files(content: object) -> tuple[str, list[dict[str, str]]]:
-    """Return the text of a message's content, and its other parts as attachments."""
-    if content is None:
-        return "", []
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else _json(content), []
-    texts: list[str] = []
-    files: list[dict[str, str]] = []
-    for part in content:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict):
-            kind = str(part.get("type") or "file").removesuffix("_url").removeprefix("input_")
-            files.append(attachment(kind, kind))
-    return "\n".join(texts), files
+    known = sender_id or (person if private else "unknown")
+    meta: dict[str, Any] = {"sender": {"id": known, "name": sender_name or "user"}}
+    meta |= {} if private is None else {"private": private}
+    meta |= {"attachments": [*files]} if files else {}
+    return message("user", text, ts=ts, sent=ts, **meta)
 
 
 def attachment(name: str, kind: str | None = None) -> dict[str, Any]:
@@ -115,51 +89,28 @@ def attachment(name: str, kind: str | None = None) -> dict[str, Any]:
     return {"kind": known, "name": name, "mime": mime, "note": {"code": "file_elsewhere"}}
 
 
-class PendingToolCalls:
-    """The calls of the last tool_call entry that have no result yet, in order."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-
-    def expect(self, calls: Sequence[dict[str, str]]) -> None:
-        """Replace the pending calls."""
-        self._names = {call["id"]: call["name"] for call in calls}
-
-    def take(self, call_id: object = None) -> tuple[str, str]:
-        """Return the id and name of the call that a result belongs to, by default the next."""
-        if not isinstance(call_id, str) or not call_id:
-            call_id = next(iter(self._names), "call-0")
-        return call_id, self._names.pop(call_id, "tool")
+def dict_of(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the object under a name; an empty one if there is none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
 
 
-def call_entry(
-    content: str, calls: list[Any], unanswered: PendingToolCalls, **meta: Any
-) -> TapeEntry:
-    """Convert a request to run tools from any provider's format."""
-    known: list[dict[str, str]] = []
-    for place, call in enumerate(calls):
-        if not isinstance(call, dict):
-            continue
-        function = call.get("function")
-        function = function if isinstance(function, dict) else call
-        arguments = function.get("arguments", {})
-        known.append(
-            {
-                "id": str(call.get("id") or f"call-{place + 1}"),
-                "name": str(function.get("name") or "unknown"),
-                "arguments": arguments if isinstance(arguments, str) else _json(arguments),
-            }
-        )
-    unanswered.expect(known)
-    return tool_call(content, known, **meta)
+def dicts_in(value: object) -> list[dict[str, Any]]:
+    """Return the objects in a list; none if it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def result_entry(call_id: str, name: str, content: object, **meta: Any) -> TapeEntry:
-    """Convert the result of a tool to an entry with text."""
-    text, files = text_and_files(content)
-    named = "".join(f"\n({file['kind']}: {file['note']})" for file in files)
-    return tool_result(call_id, name, text + named, **meta)
+def path_to(leaf: str, parents: dict[str, str]) -> list[str]:
+    """Return the ids on the way from a root to a leaf; a cycle or a missing parent ends it."""
+    found: dict[str, None] = {}
+    while leaf in parents and leaf not in found:
+        found[leaf] = None
+        leaf = parents[leaf]
+    return list(found)[::-1]
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def newest_leaf(parents: dict[str, str], times: dict[str, float]) -> str:
+    """Return the newest id that is nobody's parent; the newest of all if there is none."""
+    inner = {parent for one, parent in parents.items() if parent != one}
+    leaves = [one for one in parents if one not in inner] or list(parents)
+    return max(leaves, key=lambda one: (times.get(one, 0.0), one), default="")

@@ -16,32 +16,41 @@ Rule 7: nothing is learned from the sessions that are imported for a person: lin
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal
+
+import anyio.to_thread
 
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
 from bot.core.i18n import N_, _, ngettext
 from bot.core.reasons import Reason
+from bot.memory.gate.memory_validation import is_placeholder
 from bot.memory.records.boundaries import summary_state
 from bot.memory.records.conversation_entries import entry_tokens
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import MAX_FACT_TEXT
-from bot.memory.records.imports import IMPORTED_EVENT, SESSION_IMPORTED
+from bot.memory.records.imports import IMPORTED_EVENT, SESSION_IMPORTED, assistant_of
 from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.tombstones import is_erased
 from bot.memory.session.linking.scope_registry import person_scope, scope_entry
 from bot.memory.session.long_term_memory import lines_with_headings
-from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
+    MAX_NOTE_BYTES,
     REFERENCE_EVENT,
     SHARED_EVENT,
-    MemorySnapshot,
+    DailyNote,
     ZoneFold,
     zone_entries,
 )
@@ -57,28 +66,13 @@ from bot.tape.entries import (
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT, TapeStore
 from bot.transfer.conversion import is_private
-from bot.transfer.imported import (
-    CONSOLE_SESSION,
-    ImportedData,
-    ImportedMemory,
-    ImportedSession,
-)
-from bot.transfer.memory_budget import fit_memory
-from bot.transfer.memory_proposals import person_scope_of
+from bot.transfer.imported import CONSOLE_SESSION, ImportedSession, Reading
+from bot.transfer.readers import READERS
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
-_BOOKKEEPING = frozenset(
-    {
-        HEADER_EVENT,
-        SESSION_START,
-        MEMORY_OPEN,
-        MEMORY_SEAL,
-        LONG_TERM_EVENT,
-        SHARED_EVENT,
-        REFERENCE_EVENT,
-        DAILY_EVENT,
-    }
-)
+_ZONE = (LONG_TERM_EVENT, SHARED_EVENT, REFERENCE_EVENT, DAILY_EVENT)
+_BOOKKEEPING = frozenset({HEADER_EVENT, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, *_ZONE})
+_PIECE = 350  # characters; a passage is recalled up to 400
 
 ImportStatus = Literal["imported", "known", "changed", "refused"]
 
@@ -107,154 +101,136 @@ class ImportResult:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionImport:
-    """The data for one tape; ``person`` is the identity that it is imported for, if it names one."""
+@dataclass(slots=True)
+class AssistantImport:
+    """One import of an assistant's data.
 
-    one: ImportedSession
-    memory: ImportedMemory
-    bot: str
-    person: str = ""
+    Attributes:
+        path: Where the data is.
+        reading: What was found besides the conversations.
+        memory_to: The session that gets a memory for all; None for the only session, or else the
+            console's.
+        statuses: Number of conversations by outcome.
+        messages: Number of messages by role.
+        since: Time of the oldest message; empty if there is none.
+        until: Time of the newest one.
+        proposed: Number of lines of memory that wait for the person now.
+    """
+
+    path: Path
+    reading: Reading
+    memory_to: str | None = None
+    statuses: Counter[str] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
+    since: str = ""
+    until: str = ""
+    proposed: int = 0
 
     @property
-    def messages(self) -> int:
-        return sum(entry.kind == "message" for entry in self.one.entries)
+    def conversations(self) -> int:
+        """Number of conversations with messages."""
+        return self.statuses.total()
 
-    @property
-    def is_read(self) -> bool:
-        """Whether a person's session is memory or a note, with nothing in it to consolidate."""
-        return bool(self.person) and self.one.consolidated_count == len(self.one.entries)
+    async def run(self, writer: ImportWriter) -> AsyncGenerator[ImportResult, None]:
+        """Import one conversation after the other, then the memory; yield each outcome.
 
-    def digest(self) -> str:
-        """Return a digest that is equal for equal imports."""
-        imported_session, memory = self.one, self.memory
-        parts = [
-            [entry.kind, entry.payload, entry.meta]
-            for entry in (*imported_session.history, *imported_session.entries, *memory.history)
-        ]
-        text = json.dumps(
-            [imported_session.key, parts, memory.long_term, memory.notes], sort_keys=True
-        )
-        return sha256(text.encode()).hexdigest()
+        Raises:
+            TapeWriteError: The storage failed; what was yielded before is done.
+        """
+        reading = self.reading
+        sessions = READERS[reading.bot](self.path, reading)
+        if not reading.person:
+            # Which of them gets the memory is known once all are read.
+            found = await anyio.to_thread.run_sync(list, sessions)
+            sessions = iter(await self._with_memory(found, writer))
+        while (session := await anyio.to_thread.run_sync(next, sessions, None)) is not None:
+            result = await writer.write(session)
+            self._count(session, result)
+            yield result
+        if (memory := reading.memory_session()) is not None:
+            result = await writer.write(memory)
+            self.proposed = writer.proposed
+            if result.status == "refused":
+                yield result
 
-    def event(self, digest: str) -> TapeEntry:
-        """Return the event that identifies the import."""
-        data: dict[str, Any] = {
-            "from": self.bot,
-            "key": self.one.key,
-            "source": self.one.source,
-            "digest": digest,
-            "messages": self.messages,
-            "memory": bool(self.memory),
-            **({"for": self.person} if self.person else {}),
-        }
-        return event(IMPORTED_EVENT, data)
+    async def _with_memory(
+        self, sessions: list[ImportedSession], writer: ImportWriter
+    ) -> list[ImportedSession]:
+        """Add the memory to one of the sessions: the one that has it already, if any."""
+        if not self.reading.shared:
+            return sessions
+        keys = {session.session: session for session in sessions}
+        target = self.memory_to
+        for key in (CONSOLE_SESSION, *keys) if target is None else ():
+            entry = await writer.import_on(key)
+            if target is None and entry is not None and entry.data.get("memory") is True:
+                target = key
+        target = target or (next(iter(keys)) if len(keys) == 1 else CONSOLE_SESSION)
+        session = keys.setdefault(target, ImportedSession("", target, "memory"))
+        session.memory = self.reading.shared
+        return list(keys.values())
+
+    def _count(self, session: ImportedSession, result: ImportResult) -> None:
+        self.statuses[result.status] += 1
+        for entry in session.entries:
+            self.messages[str(entry.payload.get("role"))] += entry.kind == "message"
+        times = [str(entry.meta["ts"]) for entry in session.entries]
+        self.since = min(filter(None, [self.since, *times]), default="")
+        self.until = max([self.until, *times])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImportWriter:
-    """Write imported data to tapes.
+    """Write imported sessions to tapes.
 
     Attributes:
         store: The tape store; may be read-only for a dry run.
         clock: Source of the current time.
+        bot: The other assistant's name.
+        person: The identity that the sessions are imported for; empty if they keep their chats.
         retention_days: Days for which daily notes stay in memory; older ones become history.
-        memory_to: The session that gets the memory; None for the only session, or else the
-            console's.
         dry_run: Write nothing.
+        proposed: Number of facts that wait for the person since the import.
     """
 
     store: TapeStore
     clock: Clock
+    bot: str
+    person: str
     retention_days: int
-    memory_to: str | None = None
     dry_run: bool = False
+    proposed: int = 0
 
-    async def write(self, imported_data: ImportedData) -> AsyncGenerator[ImportResult, None]:
-        """Import one session after the other; yield the outcome of each.
-
-        Raises:
-            TapeWriteError: The storage failed; sessions already yielded are done.
-        """
-        target = await self._target(imported_data) if imported_data.memory else None
-        conversations = list(imported_data.conversations)
-        if target is not None and all(
-            imported_session.session != target for imported_session in conversations
-        ):
-            conversations.append(ImportedSession("", target, "memory"))
-        for imported_session in conversations:
-            memory = (
-                imported_data.memory if imported_session.session == target else ImportedMemory()
-            )
-            yield await self._land(_SessionImport(imported_session, memory, imported_data.bot))
-
-    async def write_for(self, person: str, bot: str, session: ImportedSession) -> ImportResult:
-        """Import one session for a person; nothing is learned from it by itself.
+    async def write(self, session: ImportedSession) -> ImportResult:
+        """Import one session, and make facts or proposals of its memory.
 
         Raises:
-            TapeWriteError: The storage failed; nothing was written.
+            TapeWriteError: The storage failed; there is all of the session's tape or nothing.
         """
-        return await self._land(_SessionImport(session, ImportedMemory(), bot, person))
-
-    async def _target(self, imported_data: ImportedData) -> str:
-        """Return the session that gets the memory; one that has it already comes first."""
-        if self.memory_to is not None:
-            return self.memory_to
-        sessions = [imported_session.session for imported_session in imported_data.conversations]
-        for session in (CONSOLE_SESSION, *sessions):
-            entry = await self._import_on(session)
-            if entry is not None and entry.data.get("memory") is True:
-                return session
-        return sessions[0] if len(sessions) == 1 else CONSOLE_SESSION
-
-    async def _land(self, parcel: _SessionImport) -> ImportResult:
-        imported_session, digest = parcel.one, parcel.digest()
-        if not (imported_session.entries or imported_session.history or parcel.memory):
-            return ImportResult(imported_session.session, "known", _("it is empty; nothing to do"))
-        if (known := await self._import_on(imported_session.session)) is not None:
-            if known.data.get("digest") == digest:
-                await self._learn(parcel, known)
-                return ImportResult(
-                    imported_session.session, "known", _("already imported; nothing to do")
-                )
-            return _differs(parcel, known)
-        entries = await self._newest(imported_session.session)
+        name, digest = session.session, _digest(session)
+        if not (session.entries or session.history or session.memory):
+            return ImportResult(name, "known", _("it is empty; nothing to do"))
+        if (known := await self.import_on(name)) is not None:
+            if known.data.get("digest") != digest:
+                return self._differs(session, known)
+            await self._learn(session, known)
+            return ImportResult(name, "known", _("already imported; nothing to do"))
+        entries = await self._newest(name)
         zone = ZoneFold()
         for entry in entries:
             zone.apply(entry)
         empty = not zone.snapshot.long_term and not zone.snapshot.dailies
         if not empty or any(entry.name not in _BOOKKEEPING for entry in entries):
-            text = _("already has a conversation; left unchanged")
-            return ImportResult(imported_session.session, "refused", text)
+            return ImportResult(name, "refused", _("already has a conversation; left unchanged"))
         if not self.dry_run:
-            await self.store.create_tape(imported_session.session)
-            version = await self.store.version(imported_session.session)
-            started = any(entry.name == SESSION_START for entry in entries)
-            batch = self._batch(parcel, digest, version, zone.snapshot, started=started)
-            written = await self.store.append_many(imported_session.session, batch, expect=version)
-            await self._learn(parcel, next(e for e in written if e.name == IMPORTED_EVENT))
-        return ImportResult(imported_session.session, "imported", _told(parcel))
+            await self.store.create_tape(name)
+            version = await self.store.version(name)
+            batch = self._batch(session, digest, version, zone, entries)
+            written = await self.store.append_many(name, batch, expect=version)
+            await self._learn(session, next(e for e in written if e.name == IMPORTED_EVENT))
+        return ImportResult(name, "imported", _told(session))
 
-    async def _learn(self, parcel: _SessionImport, imported: TapeEntry) -> None:
-        """Turn each line of long-term memory into a fact, once, even if memory has no room."""
-        session = parcel.one.session
-        if self.dry_run or not parcel.memory.long_term:
-            return
-        cited = cite(session, imported, "")
-        evidence = (replace(cited, origin="import", who="memory"),)
-        proposals = tuple(
-            Proposal("add", line, subject=heading, evidence=evidence)
-            for heading, line in lines_with_headings(parcel.memory.long_term)
-            if len(line) <= MAX_FACT_TEXT
-        )
-        home = _home(session)
-        kind: ScopeKind = "session" if home == session else "person"
-        scope = ScopeMemory(TapeService(self.store, home), kind, self.clock)
-        await scope.apply(
-            ProposalBatch(f"import:{session}:{imported.data['digest']}", "import", proposals)
-        )
-
-    async def _import_on(self, session: str) -> TapeEntry | None:
+    async def import_on(self, session: str) -> TapeEntry | None:
         """Return the event of an earlier import to a tape, or None."""
         try:
             head = await self.store.read(session, 1, _HEAD)
@@ -279,125 +255,190 @@ class ImportWriter:
 
     def _batch(
         self,
-        parcel: _SessionImport,
+        session: ImportedSession,
         digest: str,
         version: int,
-        current: MemorySnapshot,
-        *,
-        started: bool,
+        zone: ZoneFold,
+        there: Sequence[TapeEntry],
     ) -> list[TapeEntry]:
-        """Return all entries to append to a tape of this version for a session."""
-        imported_session, memory = parcel.one, parcel.memory
-        now = self.clock.now()
-        snapshot, rest = fit_memory(memory, current, now, self.retention_days)
-        history = [*rest, *memory.history, *imported_session.history]
-        since = min(
-            (str(e.meta["ts"]) for e in (*history, *imported_session.entries)),
-            default=format_time(now),
-        )
-        begin = [] if started else [anchor(SESSION_START, {"owner": "human"}, ts=since)]
-        before = [*begin, parcel.event(digest), *history]
-        first = version + 1 + len(before)
-        entries = [*before, *imported_session.entries]
-        if memory:
-            home = _home(imported_session.session)
-            entries += [scope_entry(home)] if home != imported_session.session else []
-            entries += zone_entries(snapshot, format_time(now))
-        if parcel.person:
-            entries.append(scope_entry(person_scope_of(parcel.person)))
-        if imported_session.consolidated_count:
-            entries.append(_settled(imported_session, first, snapshot if memory else current))
-        entries.append(_boundary(parcel, version + 1, version + len(entries), first))
-        return [entry.with_meta(origin=f"import:{parcel.bot}") for entry in entries]
+        """Return all entries to append to a tape of this version."""
+        now, current = self.clock.now(), zone.snapshot
+        notes, rest = _fit(session, now, self.retention_days)
+        history = [*rest, *session.memory.history, *session.history]
+        times = [str(entry.meta["ts"]) for entry in (*history, *session.entries)]
+        begin = anchor(SESSION_START, {"owner": "human"}, ts=min(times, default=format_time(now)))
+        started = any(entry.name == SESSION_START for entry in there)
+        data = {"from": self.bot, "key": session.key, "source": session.source, "digest": digest}
+        data |= {"messages": session.messages, "memory": bool(session.memory)}
+        data |= {"for": self.person} if self.person else {}
+        entries = [*([] if started else [begin]), event(IMPORTED_EVENT, data), *history]
+        first = version + 1 + len(entries)
+        entries += session.entries
+        if self.person:
+            entries.append(scope_entry(_home(self.person)))
+        elif session.memory and (home := self._scope(session.session)) != session.session:
+            entries.append(scope_entry(home))
+        if notes:
+            current = replace(current, version=current.version + 1, dailies=notes, cleared=False)
+            entries += zone_entries(current, format_time(now))
+        if session.consolidated_count:
+            settled = session.entries[: session.consolidated_count]
+            state = {"through": first + len(settled) - 1, "version": current.version}
+            state["messages"] = sum(entry.kind == "message" for entry in settled)
+            state["tokens"] = sum(map(entry_tokens, settled))
+            entries.append(anchor(MEMORY_CONSOLIDATED, state))
+        entries.append(self._boundary(session, [version + 1, version + len(entries)], first))
+        return [entry.with_meta(origin=f"import:{self.bot}") for entry in entries]
 
+    async def _learn(self, session: ImportedSession, imported: TapeEntry) -> None:
+        """Make facts of long-term memory, or proposals for a person, once."""
+        name, proposals = session.session, []
+        if session.is_memory:
+            who = f"{assistant_of(name)}'s memory"
+            for entry in () if self.dry_run else await self.store.read(name):
+                if entry.kind == "message" and not is_erased(entry):
+                    cited = replace(cite(name, entry), origin="import", who=who)
+                    text, subject = str(entry.payload["content"]), entry.meta.get("subject")
+                    reason = Reason("imported_line", who=who)
+                    proposals.append(
+                        Proposal(
+                            "add",
+                            text,
+                            subject=str(subject or ""),
+                            evidence=(cited,),
+                            review_reason=reason,
+                        )
+                    )
+        else:
+            cited = replace(cite(name, imported, ""), origin="import", who="memory")
+            for heading, line in lines_with_headings(session.memory.text):
+                if len(line) <= MAX_FACT_TEXT and not is_placeholder(line):
+                    proposals.append(Proposal("add", line, subject=heading, evidence=(cited,)))
+        if self.dry_run or not proposals:
+            return
+        home = self._scope(name)
+        kind = "session" if home == name else "person"
+        scope = ScopeMemory(TapeService(self.store, home), kind, self.clock)
+        key = f"import:{name}:{imported.data['digest']}"
+        outcome = await scope.apply(ProposalBatch(key, "import", tuple(proposals)))
+        self.proposed = 0 if outcome.repeated else len(outcome.with_verdict("pending"))
 
-def _differs(parcel: _SessionImport, known: TapeEntry) -> ImportResult:
-    """Return the outcome for a session that was imported in another form before."""
-    session, before = parcel.one.session, known.data
-    if not parcel.person or before.get("for") != parcel.person:
+    def _scope(self, session: str) -> str:
+        """Return the tape of a session's facts, judging by the session's key."""
+        if self.person:
+            return _home(self.person)
+        return _home(session) if is_private(session) is True else session
+
+    def _differs(self, session: ImportedSession, known: TapeEntry) -> ImportResult:
+        """Return the outcome for a session that was imported in another form before."""
+        before = known.data
+        if self.person and before.get("for") == self.person:
+            text = _(
+                "had {before} messages when it was imported and has {messages} now",
+                before=before.get("messages"),
+                messages=session.messages,
+            )
+            return ImportResult(session.session, "changed", _("{text}; left unchanged", text=text))
         bot, person = before.get("from"), before.get("for")
-        text = (
-            _(
+        text = _("already has a different or shorter import from {bot}", bot=bot)
+        if person:
+            text = _(
                 "already has a different or shorter import from {bot} for {person}",
                 bot=bot,
                 person=person,
             )
-            if person
-            else _("already has a different or shorter import from {bot}", bot=bot)
-        )
-        return ImportResult(session, "refused", _("{text}; left unchanged", text=text))
-    text = _(
-        "had {before} messages when it was imported and has {messages} now",
-        before=before.get("messages"),
-        messages=parcel.messages,
-    )
-    return ImportResult(session, "changed", _("{text}; left unchanged", text=text))
+        return ImportResult(session.session, "refused", _("{text}; left unchanged", text=text))
 
-
-def _boundary(parcel: _SessionImport, first: int, last: int, spoken: int) -> TapeEntry:
-    """Return the anchor after the imported entries."""
-    state: dict[str, Any] = {
-        **summary_state("", _heading(parcel)),
-        "next_steps": [],
-        "source": [first, last],
-        "owner": "human",
-        "reason": Reason("imported_from", bot=parcel.bot).as_json(),
-    }
-    if parcel.person and not parcel.is_read:
-        times = [str(entry.meta["ts"]) for entry in parcel.one.entries]
-        state["conversation"] = {
-            "for": parcel.person,
-            "since": min(times),
-            "until": max(times),
-            "messages": parcel.messages,
-            "last": spoken + len(parcel.one.entries) - 1,
+    def _boundary(self, session: ImportedSession, source: list[int], first: int) -> TapeEntry:
+        """Return the anchor after the imported entries; ``first`` is the first one's id."""
+        state: dict[str, Any] = {
+            **summary_state("", self._heading(session)),
+            "next_steps": [],
+            "source": source,
+            "owner": "human",
+            "reason": Reason("imported_from", bot=self.bot).as_json(),
         }
-    return anchor(SESSION_IMPORTED, state)
+        # What is memory or a note is not read for facts.
+        if self.person and session.consolidated_count < len(session.entries):
+            times = [str(entry.meta["ts"]) for entry in session.entries]
+            state["conversation"] = {
+                "for": self.person,
+                "since": min(times),
+                "until": max(times),
+                "messages": session.messages,
+                "last": first + len(session.entries) - 1,
+            }
+        return anchor(SESSION_IMPORTED, state)
+
+    def _heading(self, session: ImportedSession) -> Reason:
+        """Return what the boundary says of the imported conversation."""
+        entries, kept = session.entries, session.memory.text
+        if not entries:
+            return Reason("brought_over_memory" if kept else "brought_over", bot=self.bot)
+        code = "brought_over_all" if kept else "brought_over_talk"
+        code += "" if self.person else "_recalled"
+        since, until = (str(entry.meta.get("ts"))[:10] for entry in (entries[0], entries[-1]))
+        counted = {"messages": session.messages, "since": since, "until": until}
+        return Reason(code, bot=self.bot, **counted)
 
 
-def _home(session: str) -> str:
-    """Return the tape of a session's facts, judging by the session's key."""
-    if is_private(session) is not True:
-        return session
-    address = Address.parse(session)
+def _home(person: str) -> str:
+    """Return the tape of a person's facts, given an identity or a private chat of theirs."""
+    address = Address.parse(person)
     return person_scope(address.channel, address.chat_id)
 
 
-def _settled(imported_session: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntry:
-    """Return the anchor that marks entries as consolidated; ``first`` is the first entry's id."""
-    settled = imported_session.entries[: imported_session.consolidated_count]
-    state = {
-        "through": first + imported_session.consolidated_count - 1,
-        "version": zone.version,
-        "messages": sum(entry.kind == "message" for entry in settled),
-        "tokens": sum(map(entry_tokens, settled)),
-    }
-    return anchor(MEMORY_CONSOLIDATED, state)
+def _digest(session: ImportedSession) -> str:
+    """Return a digest that is equal for equal imports."""
+    memory = session.memory
+    entries = (*session.history, *session.entries, *memory.history)
+    parts = [[entry.kind, entry.payload, entry.meta] for entry in entries]
+    text = json.dumps([session.key, parts, memory.text, memory.notes], sort_keys=True)
+    return sha256(text.encode()).hexdigest()
 
 
-def _told(parcel: _SessionImport) -> str:
-    imported_session, memory = parcel.one, parcel.memory
-    said = []
-    if imported_session.entries:
-        said.append(ngettext("{n} message", "{n} messages", parcel.messages))
-    if memory.long_term:
+def _fit(
+    session: ImportedSession, now: datetime, days: int
+) -> tuple[tuple[DailyNote, ...], list[TapeEntry]]:
+    """Return the notes that memory has room for, and what is too old or too long as history."""
+    notes: list[DailyNote] = []
+    long = [line for line in session.memory.text.split("\n") if len(line) > MAX_FACT_TEXT]
+    rest = list(_pieces("From MEMORY.md", "\n".join(long), format_time(now)))  # for the tape
+    oldest = (now - timedelta(days=days)).date().isoformat()
+    for day, note in sorted(session.memory.notes.items()):
+        if day >= oldest and len(note.encode("utf-8", "backslashreplace")) <= MAX_NOTE_BYTES:
+            notes.append(DailyNote(day, note))
+        else:
+            noon = min(f"{day}T12:00:00.000+00:00", format_time(now))
+            rest += _pieces(f"Notes of {day}", note, noon)  # for the tape
+    return tuple(notes), rest
+
+
+def _pieces(head: str, text: str, moment: str) -> Iterable[TapeEntry]:
+    parts: list[str] = []
+    for line in text.split("\n"):
+        for at in range(0, len(line), _PIECE):
+            part = line[at : at + _PIECE]
+            if parts and len(parts[-1]) + len(part) < _PIECE:
+                parts[-1] += f"\n{part}"
+            else:
+                parts.append(part)
+    for part in filter(str.strip, parts):
+        data = {"entry": f"{head}: {part.strip()}", "from": moment, "to": moment}
+        yield event(HISTORY_EVENT, data, ts=moment)
+
+
+def _told(session: ImportedSession) -> str:
+    memory, said = session.memory, []
+    if session.entries:
+        said.append(ngettext("{n} message", "{n} messages", session.messages))
+    if memory.text:
         said.append(_("memory"))
-    if history := len(memory.history) + len(imported_session.history):
+    if history := len(memory.history) + len(session.history):
         said.append(ngettext("{n} history event", "{n} history events", history))
     if memory.notes:
         said.append(ngettext("{n} daily note", "{n} daily notes", len(memory.notes)))
     text = ", ".join(said)
-    if imported_session.key in ("", imported_session.session):
+    if session.key in ("", session.session):
         return text
-    return _("{text} (was {key})", text=text, key=imported_session.key)
-
-
-def _heading(parcel: _SessionImport) -> Reason:
-    """Return what the boundary says of the imported conversation."""
-    entries, bot, kept = parcel.one.entries, parcel.bot, parcel.memory.long_term
-    if not entries:
-        return Reason("brought_over_memory" if kept else "brought_over", bot=bot)
-    code = "brought_over_all" if kept else "brought_over_talk"
-    code += "" if parcel.person else "_recalled"
-    since, until = (str(entry.meta.get("ts"))[:10] for entry in (entries[0], entries[-1]))
-    return Reason(code, bot=bot, messages=parcel.messages, since=since, until=until)
+    return _("{text} (was {key})", text=text, key=session.key)

@@ -1,43 +1,72 @@
-"""Define the data that importers return, and read other assistants' files.
+"""What every importer yields, and what it notes besides.
 
-Rule 1: unreadable data costs only itself, and is reported with its file and line.
-Rule 2: imported data gets no meaning on our tapes that it did not have before: events keep their
-    content under a name that no fold knows.
-Rule 3: the same files always give the same entries.
+An importer reads one conversation after the other and keeps none, so that gigabytes fit. What is
+kept of all of them is counted and bounded.
+
+Rule 1: imported data gets no meaning on our tapes that it did not have before.
+Rule 2: the same files always give the same entries.
 """
 
 from __future__ import annotations
 
-import codecs
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import tzinfo
+from hashlib import sha256
 from typing import Any
 
 from bot.core.errors import InvalidEntry
-from bot.core.foreign_files import why_not_read_at
+from bot.core.folding import split_sentences
 from bot.core.i18n import _
+from bot.memory.gate.memory_validation import is_placeholder
+from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.session.long_term_memory import lines_with_headings
 from bot.tape.codec import encode_entries
-from bot.tape.entries import TapeEntry
-from bot.transfer.conversion import session_key
+from bot.tape.entries import TapeEntry, message
+from bot.transfer.conversion import session_key, user_message
 
 CONSOLE_SESSION = "console:local"
-Report = Callable[[str], None]
+MOST_MEMORY_LINES = 500
+"""Lines of the other assistant's memory that are proposed."""
+
+_PROBLEMS = 20
+_PARAGRAPH = 200
+"""Characters of a line of memory above which each of its sentences is proposed for itself."""
+
+
+@dataclass(slots=True)
+class ImportedMemory:
+    """What an assistant remembered for all of its conversations.
+
+    Attributes:
+        text: Long-term memory as Markdown.
+        history: ``memory.history`` events, oldest first.
+        notes: Daily notes by ISO date.
+    """
+
+    text: str = ""
+    history: list[TapeEntry] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether there is any memory."""
+        return bool(self.text or self.history or self.notes)
 
 
 @dataclass(slots=True)
 class ImportedSession:
-    """A session of the other assistant.
+    """A conversation of the other assistant.
 
     Attributes:
         key: The other assistant's key.
         session: Our key.
         source: Display name of its file.
         entries: Its entries in order, not appended yet, each with a ``ts``.
-        history: ``memory.history`` events of this session alone.
-        consolidated_count: How many entries, from the first, the other assistant had consolidated
-            or archived.
+        history: ``memory.history`` events of this conversation alone.
+        consolidated_count: How many entries, from the first, the other assistant had consolidated.
+        memory: Memory that goes to this conversation.
+        is_memory: Whether its messages are lines of memory, which are proposed.
     """
 
     key: str
@@ -46,138 +75,169 @@ class ImportedSession:
     entries: list[TapeEntry] = field(default_factory=list)
     history: list[TapeEntry] = field(default_factory=list)
     consolidated_count: int = 0
+    memory: ImportedMemory = field(default_factory=ImportedMemory)
+    is_memory: bool = False
 
     @property
-    def last_timestamp(self) -> str:
-        """Time of its last entry; empty without entries."""
-        return str(self.entries[-1].meta.get("ts", "")) if self.entries else ""
+    def messages(self) -> int:
+        """Number of messages."""
+        return sum(entry.kind == "message" for entry in self.entries)
 
 
-@dataclass(slots=True)
-class ImportedMemory:
-    """The other assistant's memory outside of its sessions.
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """A line of the other assistant's memory.
 
     Attributes:
-        long_term: Long-term memory as Markdown.
-        history: ``memory.history`` events, oldest first.
-        notes: Daily notes by ISO date.
+        text: The line.
+        subject: Its heading.
+        when: When it was written, ISO 8601.
     """
 
-    long_term: str = ""
-    history: list[TapeEntry] = field(default_factory=list)
-    notes: dict[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        """Whether there is any memory."""
-        return bool(self.long_term or self.history or self.notes)
+    text: str
+    subject: str
+    when: str
 
 
 @dataclass(slots=True)
-class ImportedData:
-    """The result of reading another assistant's files.
+class Reading:
+    """One reading of another assistant's data.
 
     Attributes:
         bot: The other assistant's name.
-        conversations: Its sessions.
-        memory: Its memory.
-        problems: Data that was unreadable or skipped, one line each.
+        person: The identity whose conversations they are, such as ``telegram:42``; empty if they keep
+            their channels and chats.
+        timezone: Time zone of times without one.
+        problems: The first problems, one line each.
+        problem_count: Number of all.
+        hidden: Number of messages that are left out, by reason.
+        skipped: Number of conversations without a message.
+        memory: Lines of its memory that wait for the person, by text.
+        more_memory: Number of lines beyond the limit, or too long for a fact.
+        shared: Memory for one of the conversations.
     """
 
     bot: str
-    conversations: list[ImportedSession] = field(default_factory=list)
-    memory: ImportedMemory = field(default_factory=ImportedMemory)
+    person: str
+    timezone: tzinfo
     problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
+    hidden: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
+    memory: dict[str, MemoryLine] = field(default_factory=dict)
+    more_memory: int = 0
+    shared: ImportedMemory = field(default_factory=ImportedMemory)
+    _keys: dict[bytes, bytes] = field(default_factory=dict)
 
-    @property
-    def origin(self) -> str:
-        """The ``meta.origin`` of all entries that come from it."""
-        return f"import:{self.bot}"
+    def report(self, problem: str) -> None:
+        """Note a problem, as one line."""
+        self.problem_count += 1
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(" ".join(problem.split())[:300])
 
-    def add_entry(self, conversation: ImportedSession, entry: TapeEntry, where: str) -> None:
-        """Add an entry to a conversation if a tape can hold it."""
-        marked = entry.with_meta(origin=self.origin)
-        if self.accepts(marked, where):
-            conversation.entries.append(marked)
+    def session(self, key: str, source: str) -> ImportedSession | None:
+        """Return a new session for a conversation; None if one with this key was read before.
 
-    def accepts(self, entry: TapeEntry, where: str) -> bool:
-        """Return whether a tape can hold an entry; if not, report a problem."""
+        For a person all are sessions of a channel of the assistant's name. Keys that become the same
+        session are told apart by their digests.
+        """
+        named = f"{self.bot}:{key.replace(':', '_')}" if self.person else key
+        session, own = session_key(named, self.bot), _digest(key)
+        if not self.person and session.startswith("cli:"):
+            chat = session.removeprefix("cli:")
+            session = CONSOLE_SESSION if chat == "direct" else f"console:{chat}"
+        if self._keys.setdefault(_digest(session), own) != own:
+            session = f"{session[:230]}-{own.hex()[:8]}"
+        taken = _digest(f"\n{session}")
+        if taken in self._keys:
+            self.report(
+                _(
+                    "{source}: another copy of conversation {key}; skipped",
+                    source=source,
+                    key=key[:80],
+                )
+            )
+            return None
+        self._keys[taken] = own
+        return ImportedSession(key, session, source)
+
+    def add(self, session: ImportedSession, entry: TapeEntry, where: str = "") -> None:
+        """Add an entry to a session, if a tape can hold it."""
+        marked = entry.with_meta(origin=f"import:{self.bot}")
         try:
-            encode_entries([TapeEntry(1, entry.kind, entry.payload, entry.meta)])
+            encode_entries([TapeEntry(1, marked.kind, marked.payload, marked.meta)])
         except InvalidEntry:
-            self.problems.append(_("{where}: is not JSON; skipped", where=where))
-            return False
-        return True
+            source = where or session.source
+            self.report(_("{source}: a message is not valid text; skipped", source=source))
+        else:
+            session.entries.append(marked)
 
-    def name_sessions(self, own_console: Sequence[str]) -> None:
-        """Give each conversation a unique session key that is the same at each import; sort them."""
-        taken: set[str] = set()
-        ranks = {key: place for place, key in enumerate(own_console)}
-        self.conversations.sort(
-            key=lambda imported_session: imported_session.last_timestamp, reverse=True
-        )
-        for imported_session in sorted(
-            self.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)
-        ):
-            session = session_key(imported_session.key, self.bot)
-            if imported_session.key in ranks and CONSOLE_SESSION not in taken:
-                session = CONSOLE_SESSION
-            elif session.startswith("cli:"):
-                session = f"console:{session.removeprefix('cli:')}"
-            imported_session.session = session
-            number = 1
-            while imported_session.session in taken:
-                number += 1
-                imported_session.session = f"{session}-{number}"
-            taken.add(imported_session.session)
+    def add_message(
+        self,
+        session: ImportedSession,
+        role: str,
+        text: str,
+        *,
+        ts: str,
+        files: Sequence[dict[str, Any]] = (),
+        **meta: Any,
+    ) -> None:
+        """Add a visible message of the person or the assistant; count it if it is empty."""
+        if not text and not files:
+            self.hidden["empty"] += 1
+        elif role == "user":
+            person = self.person.partition(":")[2]
+            entry = user_message(text, session.session, ts=ts, person=person, files=files)
+            self.add(session, entry.with_meta(**meta))
+        else:
+            self.add(session, message("assistant", text, ts=ts, **meta))
 
+    def finished(self, session: ImportedSession) -> Iterator[ImportedSession]:
+        """Yield a session that has messages; count another."""
+        if session.entries:
+            yield session
+        else:
+            self.skipped += 1
 
-def read_json_lines(path: Path, shown: str, report: Report) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each readable line of a JSONL file."""
-    for number, raw in enumerate(_decoded(path, shown, report).split("\n"), start=1):
-        if not raw.strip():
-            continue
-        try:
-            yield number, json.loads(raw, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            report(_("{shown}, line {number}: cannot be read", shown=shown, number=number))
+    def add_memory(self, text: str, *, when: str, subject: str = "") -> None:
+        """Add the lines of a text to the memory, once each; long ones by their sentences."""
+        for heading, line in _memory_lines(text):
+            if is_placeholder(line) or line in self.memory:
+                continue
+            if len(self.memory) >= MOST_MEMORY_LINES or len(line) > MAX_FACT_TEXT:
+                self.more_memory += 1
+                continue
+            self.memory[line] = MemoryLine(line, heading or subject, when)
 
-
-def is_file(path: Path, shown: str, report: Report) -> bool:
-    """Return whether a path is a file to read; report a folder, a pipe or a link."""
-    if why_not_read_at(path) is not None:
-        report(_("{shown}: is a link or no file; skipped", shown=shown))
-        return False
-    return path.is_file()
-
-
-def read_text(path: Path, shown: str, report: Report) -> str:
-    """Return a text file's content with normalised line ends; empty if there is no file."""
-    text = _decoded(path, shown, report)
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
-
-
-def _decoded(path: Path, shown: str, report: Report) -> str:
-    if not is_file(path, shown, report):
-        return ""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        report(_("{shown}: cannot be read ({strerror})", shown=shown, strerror=error.strerror))
-        return ""
-    encoding = "utf-8-sig"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        report(_("{shown}: parts of it are not text; those characters are lost", shown=shown))
-        return data.decode(encoding, "replace")
+    def memory_session(self) -> ImportedSession | None:
+        """Return a session that holds the lines of memory as messages; None if there are none."""
+        digest = _digest("\n".join(sorted(self.memory))).hex()[:8]
+        session = self.session(f"memory-{digest}", "memory") if self.memory else None
+        if session is not None:
+            session.is_memory = True
+            for line in sorted(self.memory.values(), key=lambda one: one.when):
+                subject = {"subject": line.subject}
+                self.add_message(session, "assistant", line.text, ts=line.when, **subject)
+            session.consolidated_count = len(session.entries)
+        return session
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "replace")).digest()
 
 
-def display_path(file: Path, home: Path) -> str:
-    """Return the display name of a file."""
-    return str(file.relative_to(home)) if file.is_relative_to(home) else file.name
+def _memory_lines(text: str) -> Iterator[tuple[str, str]]:
+    # A tape cannot hold lone surrogates.
+    text = text.encode("utf-8", "replace").decode().replace("\0", "")
+    text = "\n".join(map(_as_heading, text.splitlines()))
+    for heading, line in lines_with_headings(text.replace("**", "")):
+        for part in split_sentences(line) if len(line) > _PARAGRAPH else [line]:
+            if part.strip():
+                yield heading, " ".join(part.split())
+
+
+def _as_heading(line: str) -> str:
+    """Return a line that is bold as a whole as a heading."""
+    bare = line.strip()
+    bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+    return f"# {bare.strip('*: ')}" if bold and len(bare) > 4 else line

@@ -1,8 +1,8 @@
-"""Read and write a home in PostgreSQL (implements ``HomeStorage``)."""
+"""Read and write a home in PostgreSQL (implements ``HomeData``)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -24,7 +24,7 @@ from bot.core.errors import (
 )
 from bot.core.i18n import _
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
+from bot.transfer.home_data import HomeData, Pages, TapeMetadata, read_journal
 
 APPLICATION_NAME = "tapebot-migrate"
 """Application name of the migration's connections."""
@@ -68,7 +68,7 @@ _WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' or
 _ANSWERS = "select count(*) from tapebot.outbox"
 
 
-class DatabaseHomeStorage:
+class DatabaseHome(HomeData):
     """The shared state of tapebot processes in a database.
 
     Attributes:
@@ -125,31 +125,30 @@ class DatabaseHomeStorage:
             tape, entries, title=shape.title, version=shape.version, segments=shape.segments
         )
 
-    async def read_bus_state(self) -> BusState:
-        """Return the contents of the bus."""
-
-        async def work(connection: Connection) -> BusState:
-            # One snapshot for all statements.
-            await connection.execute("set transaction isolation level repeatable read, read only")
-            messages = await _messages(connection)
-            cursor = await connection.execute(_SEEN)
-            return BusState.of(messages, [_key(*row) for row in await cursor.fetchall()])
-
-        with self.database.errors_as(DatabaseUnavailable):
-            return await self.database.transact(work, seconds=_SECONDS)
-
     async def count_pending_answers(self) -> int:
         """Return how many answers wait for delivery."""
         with self.database.errors_as(DatabaseUnavailable):
             return int((await self.database.fetch(_ANSWERS))[0][0])
 
-    async def write_bus_state(self, state: BusState) -> None:
+    async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
+        async def work(connection: Connection) -> tuple[list[AcceptedMessage], list[Key]]:
+            # One snapshot for all statements.
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            messages = await _messages(connection)
+            cursor = await connection.execute(_SEEN)
+            return messages, [_key(*row) for row in await cursor.fetchall()]
+
+        with self.database.errors_as(DatabaseUnavailable):
+            return await self.database.transact(work, seconds=_SECONDS)
+
+    async def _write_bus(self, data: bytes) -> None:
         """Write messages and ids to the bus; do nothing if it is not empty.
 
         Messages keep the order of their sessions. They are marked as delivered before: an earlier
         worker may have started on them, so the next one first looks for them on the tape.
         """
-        keys = [*state.seen, *(accepted_message.key for accepted_message in state.records)]
+        state = read_journal(data)
+        keys = [*state.done, *(record.key for record in state.pending.values())]
         sessions, ids = [encode_key(key[0]) for key in keys], [encode_key(key[1]) for key in keys]
 
         async def work(connection: Connection) -> None:
@@ -158,12 +157,9 @@ class DatabaseHomeStorage:
                 # An earlier attempt whose response was lost has done it.
                 return
             await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
-            for accepted_message in state.records:
-                content = encode_in(accepted_message).decode()[:-1]
-                place = {
-                    "session": encode_key(accepted_message.inbound.session),
-                    "content": content,
-                }
+            for record in state.pending.values():
+                content, session = encode_in(record).decode()[:-1], record.inbound.session
+                place = {"session": encode_key(session), "content": content}
                 await connection.execute(_KEEP, place)
             for queue in await _queues(connection):
                 await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
@@ -171,22 +167,15 @@ class DatabaseHomeStorage:
         with self.database.errors_as(DatabaseUnavailable):
             await self.database.transact(work, seconds=_SECONDS)
 
-    async def read_updates(self) -> Updates:
-        """Return updates that channels have received but not handled."""
+    async def _read_updates(self) -> dict[tuple[str, int], bytes]:
         with self.database.errors_as(DatabaseUnavailable):
             rows = await self.database.fetch(_UPDATES)
         return {(channel, number): bytes(raw) for channel, number, raw in rows}
 
-    async def write_updates(self, updates: Updates) -> None:
-        """Store updates for the channels as if a stopped gateway had received them."""
-
-        async def work(connection: Connection) -> None:
-            values = [(channel, number, raw) for (channel, number), raw in updates.items()]
-            async with connection.cursor() as cursor:
-                await cursor.executemany(_KEEP_UPDATE, values)
-
+    async def _write_update(self, channel: str, number: int, data: bytes) -> None:
+        """Store an update as if a stopped gateway had received it."""
         with self.database.errors_as(DatabaseUnavailable):
-            await self.database.transact(work, seconds=60)
+            await self.database.fetch(_KEEP_UPDATE, [channel, number, data])
 
     async def _lock(self, connection: Connection) -> None:
         with anyio.move_on_after(_PATIENCE):

@@ -1,43 +1,49 @@
-"""Read and write a home in files (implements ``HomeStorage``)."""
+"""Read and write a home in files (implements ``HomeData``)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from filecmp import cmp
 from pathlib import Path
 from typing import BinaryIO
 
-import aiofiles
 import anyio
 import anyio.to_thread
 
-from bot.bus.access.access_list import AccessList
 from bot.bus.access.file_store import FILE, FileAccessStore
-from bot.bus.journal import JournalState, encode_state
+from bot.bus.journal import AcceptedMessage, Key
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
-from bot.core.files import PRIVATE_FILE, list_files, private_directory, replace_file, sync_directory
+from bot.core.files import (
+    PRIVATE_FILE,
+    create_or_replace_file,
+    list_files,
+    private_directory,
+    sync_directory,
+)
 from bot.core.i18n import _
 from bot.tape.codec import encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
-from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
+from bot.transfer.home_data import HomeData, Pages, TapeMetadata, read_journal
 
 
-class FileHomeStorage:
+class FileHome(HomeData):
     """The files of a home folder."""
 
     def __init__(self, home: Path, workspace: str = "") -> None:
         self._home = home
         self._folder = TapeFolder(home / "tapes", workspace)
         # Reading takes no lock and repairs nothing, so the source stays unchanged.
-        self.tapes = FileTapeStore(home / "tapes", workspace=workspace, read_only=True)
+        self.tapes: FileTapeStore = FileTapeStore(
+            home / "tapes", workspace=workspace, read_only=True
+        )
         self.blobs = FolderBlobs(home / "blobs", clean=False)
         self.access = FileAccessStore(home / FILE)
         self._journal = home / "bus" / "inbox.jsonl"
@@ -62,24 +68,22 @@ class FileHomeStorage:
             self._folder.unlock()
 
     async def has_data(self) -> bool:
-        """Return whether the folder has tapes, bus messages or an access list."""
-        return bool(
-            await self.tapes.list_tapes()
-            or await self.read_bus_state() != BusState()
-            or await self.access.peek() != AccessList()
-        )
+        """Return whether the folder has tapes or values."""
+        return bool(await self.tapes.list_tapes() or await self.values())
 
     def others(self) -> int:
         """Return how many tapes of other workspaces are in the folder. Blocking."""
         own = self._folder.stem("").partition("__")[0]
-        names = {
-            path.name.partition(".")[0] for path in list_files(self._folder.root, "*__*.jsonl*")
-        }
+        files = list_files(self._folder.root, "*__*.jsonl*")
+        names = {path.name.partition(".")[0] for path in files}
         return sum(not name.startswith(f"{own}__") for name in names)
 
     async def has_tape(self, tape: str) -> bool:
         """Return whether the folder has files of a tape."""
         return await anyio.to_thread.run_sync(self._has_files, tape)
+
+    def _has_files(self, tape: str) -> bool:
+        return self._folder.live_path(tape).exists() or bool(self._folder.segments(tape))
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a tape's files."""
@@ -100,45 +104,32 @@ class FileHomeStorage:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(files.give_up)
 
-    async def read_bus_state(self) -> BusState:
+    async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
         """Return the contents of the bus journal; damaged lines are left out."""
-        state = JournalState()
-        try:
-            async with aiofiles.open(self._journal, "rb") as file:
-                state.read(await file.read())
-        except FileNotFoundError:
-            return BusState()
-        return BusState.of(state.pending.values(), state.seen)
+        if not self._journal.exists():
+            return (), ()
+        state = read_journal(await anyio.to_thread.run_sync(self._journal.read_bytes))
+        return state.pending.values(), state.seen
 
-    async def write_bus_state(self, state: BusState) -> None:
-        """Write a bus journal."""
-        records = state.records
-        data = encode_state(state.seen, records, len(records))
-        private_directory(self._journal.parent)
-        await anyio.to_thread.run_sync(replace_file, self._journal, data)
+    async def _write_bus(self, data: bytes) -> None:
+        await anyio.to_thread.run_sync(create_or_replace_file, self._journal, data)
 
-    async def read_updates(self) -> Updates:
+    async def _read_updates(self) -> dict[tuple[str, int], bytes]:
         """Return the updates in the channels' spools."""
         return await anyio.to_thread.run_sync(self._updates)
 
-    async def write_updates(self, updates: Updates) -> None:
-        """Write updates to the channels' spools, one file each."""
-        for (channel, number), data in updates.items():
-            folder = private_directory(self._home / "channels" / channel / "spool")
-            await anyio.to_thread.run_sync(replace_file, folder / f"{number}.json", data)
-
-    def _has_files(self, tape: str) -> bool:
-        live = self._folder.live_path(tape)
-        return live.exists() or bool(self._folder.segments(tape))
-
-    def _updates(self) -> Updates:
-        found = {}
+    def _updates(self) -> dict[tuple[str, int], bytes]:
         channels = list_files(self._home / "channels", "*")
         paths = [path for one in channels for path in list_files(one / "spool", "*.json")]
-        for path in sorted(paths):
-            if path.stem.isdecimal():
-                found[path.parent.parent.name, int(path.stem)] = path.read_bytes()
-        return found
+        return {
+            (path.parent.parent.name, int(path.stem)): path.read_bytes()
+            for path in paths
+            if path.stem.isdecimal()
+        }
+
+    async def _write_update(self, channel: str, number: int, data: bytes) -> None:
+        path = self._home / "channels" / channel / "spool" / f"{number}.json"
+        await anyio.to_thread.run_sync(create_or_replace_file, path, data)
 
 
 class _TapeFiles:
@@ -153,32 +144,17 @@ class _TapeFiles:
     """
 
     def __init__(self, folder: TapeFolder, tape: str, shape: TapeMetadata) -> None:
-        self._folder = folder
-        self._tape = tape
-        self._shape = shape
-        self._live = folder.live_path(tape)
+        self._tape, self._shape, self._live = tape, shape, folder.live_path(tape)
         named = [_named(folder, tape, segment) for segment in shape.segments]
-        self._parts = [(segment, folder.segment_path(segment)) for segment in named]
+        self._taken = _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
         there = folder.segments(tape)
-        if self._live.exists() or not set(there) <= set(named):
-            raise TapeExists(
-                _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
-            )
-        if packed := [
-            segment.name for segment in there if not folder.segment_path(segment).exists()
-        ]:
-            raise TapeExists(
-                _(
-                    "{root} already has a segment {packed} of tape {tape}",
-                    root=folder.root,
-                    packed=packed[0],
-                    tape=tape,
-                )
-            )
-        self._open = ExitStack()
-        self._out: BinaryIO | None = None
-        self._at = -1
-        self._last = 0
+        is_packed = any(not folder.segment_path(segment).exists() for segment in there)
+        if self._live.exists() or is_packed or not set(there) <= set(named):
+            raise TapeExists(self._taken)
+        self._parts = [(segment.last_id, folder.segment_path(segment)) for segment in named]
+        self._parts.append((1 << 62, self._live))
+        self._at, self._last = 0, 0
+        self._out = _opened(self._parts[0][1])
 
     def write(self, entries: Sequence[TapeEntry]) -> None:
         """Write entries to their parts.
@@ -187,9 +163,8 @@ class _TapeFiles:
             OSError: The storage failed.
         """
         for entry in entries:
-            while self._out is None or entry.id > self._end:
+            while entry.id > self._parts[self._at][0]:
                 self._turn()
-            assert self._out is not None
             self._out.write(encode_line(entry))
             self._last = entry.id
 
@@ -201,9 +176,8 @@ class _TapeFiles:
             TapeWriteError: No entry of the live part is readable.
             OSError: The storage failed.
         """
-        while self._at < len(self._parts):
+        while self._at < len(self._parts) - 1:
             self._turn()
-        assert self._out is not None
         if not self._out.tell():
             raise TapeWriteError(
                 _("tape {tape} has no readable entry after its last segment", tape=self._tape)
@@ -211,54 +185,37 @@ class _TapeFiles:
         # Empty lines stand for ids whose entries are unreadable.
         self._out.write(b"\n" * (self._shape.version - self._last))
         self._close()
-        for segment, path in self._parts:
-            fresh = _fresh(path)
+        for _last, path in self._parts[:-1]:
             if not path.exists():
-                fresh.chmod(SEALED_FILE)
-                fresh.rename(path)
-            elif cmp(fresh, path, shallow=False):
-                fresh.unlink()
-            else:
-                raise TapeExists(
-                    _(
-                        "{parent} already has another segment {name}",
-                        parent=path.parent,
-                        name=segment.name,
-                    )
-                )
-        sync_directory(self._folder.root)
+                _fresh(path).chmod(SEALED_FILE)
+                _fresh(path).rename(path)
+            elif not cmp(_fresh(path), path, shallow=False):
+                raise TapeExists(self._taken)
+        sync_directory(self._live.parent)
         _fresh(self._live).rename(self._live)
-        sync_directory(self._folder.root)
+        sync_directory(self._live.parent)
 
     def give_up(self) -> None:
         """Remove unfinished files."""
-        self._open.close()
-        for path in self._paths():
+        self._out.close()
+        for _last, path in self._parts:
             _fresh(path).unlink(missing_ok=True)
-
-    @property
-    def _end(self) -> int:
-        """The last id of the part that is being written."""
-        return self._parts[self._at][0].last_id if self._at < len(self._parts) else 1 << 62
 
     def _turn(self) -> None:
         """Start the next part."""
         self._close()
         self._at += 1
-        path = _fresh(list(self._paths())[self._at])
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._out = self._open.enter_context(os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb"))
+        self._out = _opened(self._parts[self._at][1])
 
     def _close(self) -> None:
-        if self._out is not None:
-            self._out.flush()
-            os.fsync(self._out.fileno())
-            self._open.close()
-            self._out = None
+        self._out.flush()
+        os.fsync(self._out.fileno())
+        self._out.close()
 
-    def _paths(self) -> Iterator[Path]:
-        yield from (path for _unused, path in self._parts)
-        yield self._live
+
+def _opened(path: Path) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return os.fdopen(os.open(_fresh(path), flags, PRIVATE_FILE), "wb")
 
 
 def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:
@@ -267,9 +224,8 @@ def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:
     own = re.compile(re.escape(folder.stem(tape)) + r"\.\d{8}T\d{6}Z\." + re.escape(tail))
     if own.fullmatch(segment.name):
         return segment
-    return folder.next_segment(
-        tape, segment.first_id, segment.last_id, datetime.fromtimestamp(0, UTC)
-    )
+    epoch = datetime.fromtimestamp(0, UTC)
+    return folder.next_segment(tape, segment.first_id, segment.last_id, epoch)
 
 
 def _fresh(path: Path) -> Path:

@@ -1,0 +1,416 @@
+"""Write all memory of a session to a zip file that a user can download, or some of its files to a folder.
+
+It contains neither settings and tokens nor other people's conversations, nor what is shared by all
+sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from bot.bus.media.blobs import Blobs
+from bot.core.clock import SystemClock
+from bot.core.errors import TapeWriteError
+from bot.core.files import PRIVATE_FILE, list_files, private_directory
+from bot.core.i18n import N_, _
+from bot.core.patterns import LazyPattern
+from bot.memory.gate.belief_updates import is_current, sort_by_confidence
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import LOOP_STEP
+from bot.memory.records.episodes import EPISODE_EVENT, entry_of
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.bus.shared_reference import (
+    SharedReferenceStore,
+    citation,
+    current_references,
+    sort_references,
+)
+from bot.memory.session.file_folder import FileFolders, folder_tapes_of, listing
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.state.session_fold import SCOPE_EVENT
+from bot.memory.session.state.zone_snapshot import (
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
+from bot.tape.batches import read_batches
+from bot.tape.codec import encode_line
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+from bot.transfer.exported_tape import atomic_writer
+from bot.transfer.markdown import MarkdownTranscript
+from bot.transfer.memory_files import (
+    SessionMemory,
+    belief_md,
+    history_md,
+    memory_md,
+    problems_md,
+    read_session_memory,
+    reference_md,
+)
+
+Pieces = AsyncGenerator[bytes, None]
+
+_HEAD = N_("What tapebot remembers of {session}, as of {moment}.\n\n")
+_TAIL = N_("""
+Times are in {timezone}, except in the files for programs, where they are in UTC.
+`tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes from the unpacked folder.
+""")
+_NOT_IN_NAMES = LazyPattern(r"[^A-Za-z0-9]+")
+_LONGEST_NAME = 60
+_MARK = 8
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a date in a zip
+_KEPT = 10
+
+
+@dataclass(slots=True)
+class _Export:
+    """One export: each method yields the bytes of a file.
+
+    Attributes:
+        store: The tapes.
+        memory: The session's memory.
+        timezone: The zone of times for people.
+        moment: The time of the export.
+        blobs: The files that people sent; None to leave them out.
+        history: Number of history entries that were written.
+        messages: Number of messages in the conversation.
+    """
+
+    store: TapeStore
+    memory: SessionMemory
+    timezone: tzinfo
+    moment: datetime
+    blobs: Blobs | None = None
+    history: int = 0
+    messages: int = 0
+
+    async def long_term(self) -> Pieces:
+        yield _encoded(memory_md(self.memory))
+
+    async def history_paragraphs(self) -> Pieces:
+        async with aclosing(read_batches(self.store, self.memory.session)) as parts:
+            async for entries in parts:
+                told = list(filter(None, (history_md(one, self.timezone) for one in entries)))
+                self.history += len(told)
+                self.messages += sum(entry.kind == "message" for entry in entries)
+                yield _encoded("".join(told))
+
+    async def facts(self) -> Pieces:
+        yield (self._json_head()[:-1] + ', "facts": [').encode()
+        mark = "\n"
+        for fact in list(self.memory.facts.facts.values()):
+            # Of an erased fact only its number is left.
+            if fact.text:
+                chain = [other.id for other in self.memory.facts.history(fact)]
+                yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
+                mark = ",\n"
+        yield b"\n]}\n"
+
+    async def references(self) -> Pieces:
+        kind = "session" if self.memory.home == self.memory.session else "person"
+        tape = TapeService(self.store, self.memory.home)
+        scope = ScopeMemory(tape, kind, SystemClock(), self.memory.facts)
+        values = SharedReferenceStore(scope, scope.clock)
+        compartments = self.memory.facts.compartments
+        for current in sort_references(compartments.references.values()):
+            numbers = sorted(compartments.versions[current.key], reverse=True)
+            found = [await values.get(current.key, number) for number in numbers]
+            versions = [(one, citation(one, scope)) for one in found if one is not None]
+            # A key whose words were erased is left out.
+            if any(one.value is not None for one, _cited in versions):
+                yield _encoded(reference_md(versions))
+
+    async def reference_values(self) -> Pieces:
+        values = [one.as_json() for one in current_references(self.memory.facts.compartments)]
+        head = json.loads(self._json_head())
+        yield (json.dumps(head | {"references": values}, indent=1) + "\n").encode()
+
+    async def beliefs(self) -> Pieces:
+        facts = self.memory.facts
+        current = [one for one in facts.compartments.patterns.values() if is_current(one)]
+        for belief in sort_by_confidence(current, self.moment):
+            found = {ground: await entry_of(self.store, ground) for ground in belief.evidence_ids}
+            yield _encoded(belief_md(belief, facts, found, self.moment, self.timezone))
+
+    async def problems(self) -> Pieces:
+        yield _encoded(problems_md(self.memory.own.compartments, self.moment, self.timezone))
+
+    async def decisions(self) -> Pieces:
+        if not self.memory.facts.last_entry_id:
+            return
+        home = self.memory.home
+        own = home == self.memory.session
+        async with aclosing(self._said() if own else read_batches(self.store, home)) as parts:
+            async for entries in parts:
+                yield b"".join(
+                    encode_line(entry)
+                    for entry in entries
+                    if entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
+                )
+
+    async def transcript(self) -> Pieces:
+        transcript, session = MarkdownTranscript(self.timezone), self.memory.session
+        yield transcript.head(await self.store.get_title(session), session).encode()
+        async with aclosing(self._said()) as parts:
+            async for entries in parts:
+                yield "".join(map(transcript.block, entries)).encode()
+
+    async def conversation(self) -> Pieces:
+        async with aclosing(self._said()) as parts:
+            async for entries in parts:
+                yield b"".join(map(encode_line, entries))
+
+    async def members(self) -> list[tuple[str, Pieces]]:
+        """Return all files of an archive, by name."""
+        notes = [
+            (_note_name(note.date), _once(_encoded(f"{note.content.strip()}\n")))
+            for note in self.memory.zone.dailies
+        ]
+        files = [] if self.blobs is None else await self._folder(self.blobs)
+        made = [(name, write(self)) for name, (_about, write) in _FILES.items()]
+        abouts = [(name, about) for name, (about, _write) in _FILES.items()]
+        abouts.insert(2, ("notes/", N_("daily notes, a file per day")))
+        if files:
+            abouts.append(("files/", N_("the files that are kept here")))
+        local = f"{self.moment.astimezone(self.timezone):%Y-%m-%d %H:%M}"
+        zone = getattr(self.timezone, "key", self.timezone)
+        readme = _(_HEAD, session=self.memory.session, moment=local)
+        readme += "".join(f"{name:<20}{_(about)}\n" for name, about in abouts)
+        readme += _(_TAIL, timezone=zone)
+        return [("README.txt", _once(_encoded(readme))), *made[:2], *notes, *made[2:], *files]
+
+    def _json_head(self) -> str:
+        return json.dumps({"session": self.memory.session, "home": self.memory.home})
+
+    async def _folder(self, blobs: Blobs) -> list[tuple[str, Pieces]]:
+        """Return the files of the scope's folder."""
+        linker = ScopeRegistry(self.store, SystemClock()).identity_linker
+        await linker.open()
+        folders, tapes = FileFolders(self.store), folder_tapes_of(self.memory.home, linker.people)
+        folds = [await folders.tape(tape).open() for tape in tapes]
+        return [(f"files/{name}", _blob(blobs, one.blob)) for name, one in listing(folds).items()]
+
+    async def _said(self) -> AsyncGenerator[list[TapeEntry], None]:
+        """Yield the session's tape in batches, without content of other scopes."""
+        home = self.memory.home
+        async with aclosing(read_batches(self.store, self.memory.session)) as parts:
+            async for entries in parts:
+                kept: list[TapeEntry] = []
+                for entry in entries:
+                    if entry.kind == "event" and entry.name == SCOPE_EVENT:
+                        home = str(entry.data.get("home") or self.memory.session)
+                    kept.append(_own(entry, foreign=home != self.memory.home))
+                yield kept
+
+
+_FILES: dict[str, tuple[str, Callable[[_Export], Pieces]]] = {
+    "MEMORY.md": (N_("active facts, a line each, by subject"), _Export.long_term),
+    "HISTORY.md": (
+        N_("summaries of consolidated messages, oldest first"),
+        _Export.history_paragraphs,
+    ),
+    "facts.json": (
+        N_("all facts, also ended and pending ones, with their evidence and what they replaced"),
+        _Export.facts,
+    ),
+    "references.md": (
+        N_("shared values by key, each with its versions and sources"),
+        _Export.references,
+    ),
+    "reference.json": (N_("the current values, for programs"), _Export.reference_values),
+    "beliefs.md": (N_("conclusions, with their confidence and evidence"), _Export.beliefs),
+    "problems.md": (
+        N_("current and past problems: names, states, summaries, notes"),
+        _Export.problems,
+    ),
+    "decisions.jsonl": (
+        N_("every change of these, with its reason and author; a line each"),
+        _Export.decisions,
+    ),
+    "conversation.md": (N_("all messages, for reading"), _Export.transcript),
+    "conversation.jsonl": (
+        N_("all entries, for programs; `tapebot import jsonl` reads it"),
+        _Export.conversation,
+    ),
+}
+"""What is exported besides notes and files: what the README says of it, and what yields it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryArchives:
+    """Write archives to one folder."""
+
+    store: TapeStore
+    folder: Path
+    timezone: tzinfo
+    blobs: Blobs | None = None
+
+    async def write(self, session: str, key: str, moment: datetime) -> ArchiveSummary:
+        """Write a session's archive; the same key on the same day replaces the earlier file.
+
+        Of a session's archives only the newest few are kept.
+
+        Raises:
+            TapeNotFound: There is no such session.
+            TapeWriteError: The storage failed; the file was not written.
+        """
+        path = self.folder / archive_name(session, key, moment.astimezone(self.timezone))
+        try:
+            await anyio.to_thread.run_sync(private_directory, self.folder)
+            summary = await write_archive(
+                self.store, session, path, self.timezone, moment, blobs=self.blobs
+            )
+            await anyio.to_thread.run_sync(_keep_newest, self.folder, session)
+        except OSError as error:
+            raise TapeWriteError(
+                _("{name} could not be written ({error})", name=path.name, error=error.strerror)
+            ) from error
+        return summary
+
+
+def archive_name(session: str, key: str, moment: datetime) -> str:
+    """Return a unique archive name: ``memory-telegram-42-20260306-<hash>-<hash>.zip``."""
+    readable = _NOT_IN_NAMES.sub("-", session).strip("-")[:_LONGEST_NAME]
+    return f"memory-{readable}-{moment:%Y%m%d}-{_mark(session)}-{_mark(key)}.zip"
+
+
+async def write_archive(
+    store: TapeStore,
+    session: str,
+    path: Path,
+    timezone: tzinfo,
+    moment: datetime,
+    *,
+    blobs: Blobs | None = None,
+) -> ArchiveSummary:
+    """Write all memory of a session to a file; needs memory for one batch of entries, or one file.
+
+    Raises:
+        TapeNotFound: There is no such session.
+        OSError: The storage failed; the file at the path is unchanged.
+    """
+    memory = await read_session_memory(store, session)
+    export = _Export(store, memory, timezone, moment, blobs)
+    members = await export.members()
+    async with AsyncExitStack() as opened:
+        for _name, pieces in members:
+            await opened.enter_async_context(aclosing(pieces))
+        # While it waits for data it must not occupy a thread that the store needs to read them.
+        own = anyio.CapacityLimiter(1)
+        write = partial(_write, path, members, moment.astimezone(timezone))
+        size = await anyio.to_thread.run_sync(write, limiter=own)
+    counts = (len(memory.facts.active()), export.history, len(memory.zone.dailies), export.messages)
+    files = sum(name.startswith("files/") for name, _pieces in members)
+    return ArchiveSummary(path, size, *counts, files)
+
+
+async def write_files(
+    store: TapeStore, session: str, folder: Path, timezone: tzinfo, names: Collection[str]
+) -> None:
+    """Write some of an archive's files to a folder, replacing those there.
+
+    Raises:
+        TapeNotFound: There is no such session.
+        OSError: The storage failed; the files before are written.
+    """
+    memory = await read_session_memory(store, session)
+    export = _Export(store, memory, timezone, SystemClock().now())
+    into = private_directory(folder).resolve()
+    for name in names:
+        with atomic_writer(into / name) as file:
+            async with aclosing(_FILES[name][1](export)) as pieces:
+                async for piece in pieces:
+                    await anyio.to_thread.run_sync(file.write, piece)
+
+
+def _note_name(day: str) -> str:
+    # A tape may be imported, so nothing on it may name a file outside of the folder.
+    return f"notes/{_NOT_IN_NAMES.sub('-', day)[:_LONGEST_NAME]}.md"
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+
+
+def _keep_newest(folder: Path, session: str) -> None:
+    """Remove a session's older archives and unfinished files, so that nobody can fill the disk."""
+    found: list[tuple[int, Path]] = []
+    for path in list_files(folder, f"memory-*-{_mark(session)}-*.zip*"):
+        # An erasure may have removed it meanwhile.
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, path))
+    for _age, path in sorted(found)[:-_KEPT]:
+        path.unlink(missing_ok=True)
+
+
+def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
+    """Return an entry without content that is shared, exported elsewhere, or foreign."""
+    if entry.kind == "event":
+        data = dict(entry.data)
+        if entry.name in (SHARED_EVENT, REFERENCE_EVENT) or (
+            foreign and entry.name == LONG_TERM_EVENT
+        ):
+            data["content"] = ""
+        elif foreign and entry.name in CHAIN_EVENTS:
+            data = {key: value for key, value in data.items() if key not in ("working", "state")}
+        elif foreign and entry.name == EPISODE_EVENT:
+            data["content"] = {}
+        elif foreign and entry.name == LOOP_STEP:
+            data.pop("extra", None)
+        return replace(entry, payload={**entry.payload, "data": data})
+    if foreign and entry.kind in ("tool_call", "tool_result"):
+        return tombstone(entry)
+    return entry
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+async def _once(data: bytes) -> Pieces:
+    yield data
+
+
+async def _blob(blobs: Blobs, name: str) -> Pieces:
+    yield await blobs.get(name) or b""
+
+
+def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
+    """Write the members to a zip file in a worker thread; return its size in bytes."""
+    with atomic_writer(path) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, pieces in members:
+                info = zipfile.ZipInfo(name, max(moment.timetuple()[:6], _EARLIEST))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = PRIVATE_FILE << 16
+                with archive.open(info, "w", force_zip64=True) as member:
+                    while (piece := _pulled(pieces)) is not None:
+                        member.write(piece)
+        return file.tell()
+
+
+def _pulled(pieces: Pieces) -> bytes | None:
+    # A cancellation between two waits is only noticed here.
+    anyio.from_thread.check_cancelled()
+    return anyio.from_thread.run(_next, pieces)
+
+
+async def _next(pieces: Pieces) -> bytes | None:
+    return await anext(pieces, None)
