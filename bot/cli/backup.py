@@ -14,7 +14,7 @@ from bot.core.i18n import _, ngettext
 from bot.runtime.app.daily_backup import check_in_files, configured_key
 from bot.runtime.settings import ENV_FILE, TOML_FILE, Settings
 from bot.transfer.backup import BackupResult, create_backup, open_key, restore_backup
-from bot.transfer.backup_encryption import passphrase_key
+from bot.transfer.backup_key import passphrase_key
 
 _SHORTEST_PASSPHRASE = 10
 

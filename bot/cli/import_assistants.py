@@ -18,8 +18,14 @@ from bot.core.i18n import _, ngettext
 from bot.memory.records.imports import ASSISTANTS
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.assistant_import import AssistantImport, start_import
-from bot.transfer.import_writer import STATUS_WORDS, ImportResult, ImportWriter
+from bot.tape.store import TapeStore
+from bot.transfer.import_writer import (
+    STATUS_WORDS,
+    AssistantImport,
+    ImportResult,
+    ImportWriter,
+)
+from bot.transfer.imported import Reading
 
 _TOLD = 20
 _PROGRESS = 500
@@ -37,16 +43,11 @@ def import_assistant(
         SettingsError: ``person`` is no identity, or tapes are kept in memory only.
         TapeWriteError: The store refused the write; what was printed before is done.
     """
-    if settings.tape_store == "memory" and settings.database_url is None:
-        raise SettingsError(
-            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
-        )
-    if not path.exists():
-        raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
-    who = _identity(person or CONSOLE_PERSON)
-    started = start_import(bot, path, who, ZoneInfo(settings.timezone))
+    check_importable(settings, path)
+    reading = Reading(bot, _identity(person or CONSOLE_PERSON), ZoneInfo(settings.timezone))
+    started = AssistantImport(path, reading)
     refused = anyio.run(_run, settings, started, dry_run)
-    _print_problems(started)
+    print_problems(started)
     if not started.conversations and not started.reading.memory:
         raise TapeNotFound(
             _(
@@ -63,8 +64,7 @@ async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> i
     """Run an import; return the number of refused conversations."""
     refused = count = 0
     async with open_tape_store(settings, read_only=dry_run) as store:
-        writer = ImportWriter(store, SystemClock(), settings.retention_days, None, dry_run)
-        results = started.run(writer)
+        results = started.run(writer_of(settings, started, store, dry_run=dry_run))
         async with aclosing(results):
             async for result in results:
                 refused += result.status == "refused"
@@ -75,6 +75,29 @@ async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> i
                     told = ngettext("{n} conversation", "{n} conversations", started.conversations)
                     print(f"... {told}", file=sys.stderr, flush=True)
     return refused
+
+
+def check_importable(settings: Settings, path: Path) -> None:
+    """Check that there is something at a path, and that an import of it lasts.
+
+    Raises:
+        TapeNotFound: There is nothing.
+        SettingsError: Tapes are kept in memory only.
+    """
+    if settings.tape_store == "memory" and settings.database_url is None:
+        raise SettingsError(
+            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
+        )
+    if not path.exists():
+        raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
+
+
+def writer_of(
+    settings: Settings, started: AssistantImport, store: TapeStore, *, dry_run: bool
+) -> ImportWriter:
+    """Return what writes an import's sessions."""
+    reading, days = started.reading, settings.retention_days
+    return ImportWriter(store, SystemClock(), reading.bot, reading.person, days, dry_run)
 
 
 def _identity(person: str) -> str:
@@ -97,7 +120,8 @@ def _print_result(result: ImportResult, told: int) -> None:
         print(_("...\tand more"), file=sys.stderr)
 
 
-def _print_problems(started: AssistantImport) -> None:
+def print_problems(started: AssistantImport) -> None:
+    """Print the first of what could not be read."""
     reading = started.reading
     for problem in reading.problems:
         print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)

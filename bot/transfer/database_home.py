@@ -77,7 +77,7 @@ class DatabaseHome(HomeData):
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
-        self.tapes = PostgresTapeStore(database, wakeups, workspace=workspace)
+        self.tapes: PostgresTapeStore = PostgresTapeStore(database, wakeups, workspace=workspace)
         self.blobs = PostgresBlobs(database)
         self.access = PostgresAccessStore(database)
 

@@ -36,7 +36,7 @@ from bot.memory.records.fact_fold import CHAIN_EVENTS
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.backup_signature import is_signed, signing_key
+from bot.transfer.backup_key import is_signed, signing_key
 
 ERASED_LIST = "erased.jsonl"
 _COPIES = ("exports", "console", "channels/web")

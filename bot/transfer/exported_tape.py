@@ -170,7 +170,11 @@ def _lines(path: Path) -> Iterator[Iterator[TapeEntry]]:
             line = decode_line(raw)
             if line is None and number > 1:
                 raise InvalidEntry(
-                    _("{path}, line {number}: damaged; nothing was restored", path=path, number=number)
+                    _(
+                        "{path}, line {number}: damaged; nothing was restored",
+                        path=path,
+                        number=number,
+                    )
                 )
             if line is None:
                 return

@@ -146,7 +146,9 @@ class _TapeFiles:
     def __init__(self, folder: TapeFolder, tape: str, shape: TapeMetadata) -> None:
         self._tape, self._shape, self._live = tape, shape, folder.live_path(tape)
         named = [_named(folder, tape, segment) for segment in shape.segments]
-        self._taken = _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
+        self._taken = _(
+            "{root} already has other files of tape {tape}", root=folder.root, tape=tape
+        )
         there = folder.segments(tape)
         is_packed = any(not folder.segment_path(segment).exists() for segment in there)
         if self._live.exists() or is_packed or not set(there) <= set(named):

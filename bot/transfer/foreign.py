@@ -179,7 +179,9 @@ def find_files(path: Path, patterns: Iterable[str], tell: Report) -> list[Foreig
 def is_path_below(name: str) -> bool:
     """Return whether a member's name is a path below the folder that it is unpacked to."""
     path = PurePosixPath(name)
-    return bool(path.name) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+    return (
+        bool(path.name) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+    )
 
 
 def _members(path: Path, patterns: Iterable[str], tell: Report) -> Iterator[ForeignFile]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +28,13 @@ _PAUSE = 0.05
 CHECK_FOLDER = ".backup-check"
 """Folder in the home where a backup is unpacked to check it."""
 
-_BLOBS = "blobs"
+BLOBS = "blobs/"
+"""How the paths of files that people sent begin."""
+
+_READABLE = "files/"
+"""The folder with readable names of blobs; what somebody else put there is kept."""
 _WORKSPACE = "workspace"
 """The owner's own folder, of which nothing is left out."""
-_READABLE = "files"
-"""The folder with readable names of blobs; what somebody else put there is kept."""
 
 _LEFT_OUT_FOLDERS = frozenset(
     {CHECK_FOLDER, "logs", "vectors", "blobs/incoming", "sandbox", "incoming-skills"}
@@ -116,25 +118,19 @@ def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSn
         now = _look(home)
         if now == before:
             # A blob is stored before the entry that names it.
-            blobs = tuple(filter(_is_blob, now))
+            blobs = tuple(file for file in now if file.path.startswith(BLOBS))
             stored = {blob.identity for blob in blobs}
-            files = tuple(
-                file for file in now if not _is_blob(file) and not _is_readable(file, stored)
+            files = (file for file in now if not file.path.startswith(BLOBS))
+            kept = (
+                file
+                for file in files
+                if not file.path.startswith(_READABLE) or file.identity not in stored
             )
-            return HomeSnapshot(home, files, blobs)
+            return HomeSnapshot(home, tuple(kept), blobs)
         before = now
     raise SnapshotChanged(
         _("{home} kept changing; try again when tapebot has less to do, or stop it", home=home)
     )
-
-
-def _is_blob(file: SnapshotFile) -> bool:
-    return file.path.startswith(f"{_BLOBS}/")
-
-
-def _is_readable(file: SnapshotFile, stored: Collection[tuple[int, int]]) -> bool:
-    """Return whether a file is a blob under a readable name."""
-    return file.path.startswith(f"{_READABLE}/") and file.identity in stored
 
 
 def _look(home: Path) -> list[SnapshotFile]:
@@ -152,7 +148,9 @@ def _look(home: Path) -> list[SnapshotFile]:
             except FileNotFoundError:
                 continue
             if stat.S_ISREG(status.st_mode):
-                found.append(_described((above / name).as_posix(), status))
+                mode, identity = stat.S_IMODE(status.st_mode), (status.st_dev, status.st_ino)
+                path, changed = (above / name).as_posix(), int(status.st_mtime)
+                found.append(SnapshotFile(path, status.st_size, mode, changed, identity))
     return found
 
 
@@ -163,8 +161,3 @@ def is_saved(path: Path) -> bool:
     left_out = name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
     own = path.parts[:1] == (_WORKSPACE,)
     return bool(name) and not folders & _LEFT_OUT_FOLDERS and (own or not left_out)
-
-
-def _described(path: str, status: os.stat_result) -> SnapshotFile:
-    mode, changed = stat.S_IMODE(status.st_mode), int(status.st_mtime)
-    return SnapshotFile(path, status.st_size, mode, changed, (status.st_dev, status.st_ino))

@@ -43,14 +43,16 @@ from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.linking.scope_registry import person_scope, scope_entry
 from bot.memory.session.long_term_memory import lines_with_headings
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
+    MAX_LONG_TERM_BYTES,
     MAX_NOTE_BYTES,
     REFERENCE_EVENT,
     SHARED_EVENT,
     DailyNote,
+    MemorySnapshot,
     ZoneFold,
     zone_entries,
 )
@@ -263,13 +265,13 @@ class ImportWriter:
     ) -> list[TapeEntry]:
         """Return all entries to append to a tape of this version."""
         now, current = self.clock.now(), zone.snapshot
-        notes, rest = _fit(session, now, self.retention_days)
+        snapshot, rest = _fit(session, current, now, self.retention_days)
         history = [*rest, *session.memory.history, *session.history]
         times = [str(entry.meta["ts"]) for entry in (*history, *session.entries)]
         begin = anchor(SESSION_START, {"owner": "human"}, ts=min(times, default=format_time(now)))
         started = any(entry.name == SESSION_START for entry in there)
-        data = {"from": self.bot, "key": session.key, "source": session.source, "digest": digest}
-        data |= {"messages": session.messages, "memory": bool(session.memory)}
+        data: dict[str, Any] = {"from": self.bot, "key": session.key, "source": session.source}
+        data |= {"digest": digest, "messages": session.messages, "memory": bool(session.memory)}
         data |= {"for": self.person} if self.person else {}
         entries = [*([] if started else [begin]), event(IMPORTED_EVENT, data), *history]
         first = version + 1 + len(entries)
@@ -278,9 +280,9 @@ class ImportWriter:
             entries.append(scope_entry(_home(self.person)))
         elif session.memory and (home := self._scope(session.session)) != session.session:
             entries.append(scope_entry(home))
-        if notes:
-            current = replace(current, version=current.version + 1, dailies=notes, cleared=False)
-            entries += zone_entries(current, format_time(now))
+        if session.memory:
+            entries += zone_entries(snapshot, format_time(now))
+            current = snapshot
         if session.consolidated_count:
             settled = session.entries[: session.consolidated_count]
             state = {"through": first + len(settled) - 1, "version": current.version}
@@ -317,7 +319,7 @@ class ImportWriter:
         if self.dry_run or not proposals:
             return
         home = self._scope(name)
-        kind = "session" if home == name else "person"
+        kind: ScopeKind = "session" if home == name else "person"
         scope = ScopeMemory(TapeService(self.store, home), kind, self.clock)
         key = f"import:{name}:{imported.data['digest']}"
         outcome = await scope.apply(ProposalBatch(key, "import", tuple(proposals)))
@@ -398,12 +400,18 @@ def _digest(session: ImportedSession) -> str:
 
 
 def _fit(
-    session: ImportedSession, now: datetime, days: int
-) -> tuple[tuple[DailyNote, ...], list[TapeEntry]]:
-    """Return the notes that memory has room for, and what is too old or too long as history."""
+    session: ImportedSession, current: MemorySnapshot, now: datetime, days: int
+) -> tuple[MemorySnapshot, list[TapeEntry]]:
+    """Return the zone with what it has room for, and what is too old or too long as history."""
     notes: list[DailyNote] = []
-    long = [line for line in session.memory.text.split("\n") if len(line) > MAX_FACT_TEXT]
+    lines = session.memory.text.split("\n")
+    long = [line for line in lines if len(line) > MAX_FACT_TEXT]
     rest = list(_pieces("From MEMORY.md", "\n".join(long), format_time(now)))  # for the tape
+    # All lines become facts; these are in the first prompt.
+    shown = "\n".join(line for line in lines if len(line) <= MAX_FACT_TEXT)
+    data = shown.encode("utf-8", "backslashreplace")
+    if len(data) > MAX_LONG_TERM_BYTES:
+        shown = data[:MAX_LONG_TERM_BYTES].decode("utf-8", "ignore").rpartition("\n")[0]
     oldest = (now - timedelta(days=days)).date().isoformat()
     for day, note in sorted(session.memory.notes.items()):
         if day >= oldest and len(note.encode("utf-8", "backslashreplace")) <= MAX_NOTE_BYTES:
@@ -411,7 +419,9 @@ def _fit(
         else:
             noon = min(f"{day}T12:00:00.000+00:00", format_time(now))
             rest += _pieces(f"Notes of {day}", note, noon)  # for the tape
-    return tuple(notes), rest
+    version = current.version + 1
+    snapshot = MemorySnapshot(version, shown.strip(), tuple(notes), current.shared)
+    return replace(snapshot, reference=current.reference), rest
 
 
 def _pieces(head: str, text: str, moment: str) -> Iterable[TapeEntry]:

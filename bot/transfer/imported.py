@@ -216,8 +216,9 @@ class Reading:
         if session is not None:
             session.is_memory = True
             for line in sorted(self.memory.values(), key=lambda one: one.when):
-                subject = {"subject": line.subject}
-                self.add_message(session, "assistant", line.text, ts=line.when, **subject)
+                self.add_message(
+                    session, "assistant", line.text, ts=line.when, subject=line.subject
+                )
             session.consolidated_count = len(session.entries)
         return session
 

@@ -41,7 +41,7 @@ from bot.memory.session.bus.shared_reference import (
 )
 from bot.memory.session.file_folder import FileFolders, folder_tapes_of, listing
 from bot.memory.session.linking.scope_registry import ScopeRegistry
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.memory.session.state.zone_snapshot import (
     LONG_TERM_EVENT,
@@ -124,7 +124,7 @@ class _Export:
         yield b"\n]}\n"
 
     async def references(self) -> Pieces:
-        kind = "session" if self.memory.home == self.memory.session else "person"
+        kind: ScopeKind = "session" if self.memory.home == self.memory.session else "person"
         tape = TapeService(self.store, self.memory.home)
         scope = ScopeMemory(tape, kind, SystemClock(), self.memory.facts)
         values = SharedReferenceStore(scope, scope.clock)

@@ -165,7 +165,9 @@ class _Copy:
             counts = {"copied": format_number(copied), "size": format_number(size)}
             self._copied(_("{copied} files that people sent, {size} bytes", **counts), copied)
         if unread := self.moved.unreadable:
-            text = _("{unread} files that people sent cannot be read, and were left out", unread=unread)
+            text = _(
+                "{unread} files that people sent cannot be read, and were left out", unread=unread
+            )
             self._say("note", text)
 
     def _copied(self, text: str, count: int = 1) -> None:

@@ -20,7 +20,13 @@ _UNTOLD = {
     "projects": N_("instructions and documents of projects are not read"),
     "users": N_("an account is no conversation; not read"),
 }
-_NAMES = ("conversations.json", "conversations-*.json", "memories.json", "projects.json", "users.json")
+_NAMES = (
+    "conversations.json",
+    "conversations-*.json",
+    "memories.json",
+    "projects.json",
+    "users.json",
+)
 _PATTERNS = [*_NAMES, "memories/*.json", "projects/*.json", "*.zip"]
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _BLOCKED = "This block is not supported on your current device yet."  # for the parser

@@ -127,7 +127,9 @@ def _of_database(file: ForeignFile) -> Iterator[_Record]:
                 messages = []
                 for number, text in records:
                     named = {"source": file.shown, "key": key, "number": number}
-                    messages.append((_("{source}, {key}, message {number}", **named), _loaded(text)))
+                    messages.append(
+                        (_("{source}, {key}, message {number}", **named), _loaded(text))
+                    )
                 yield _Record(str(key), file, header, messages)
     except sqlite3.Error as error:
         file.report(_("cannot be read ({error})", error=error))

@@ -16,7 +16,7 @@ from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply
-from bot.transfer.memory_archive import write_archive
+from bot.transfer.memory_export import write_archive
 
 CHAT, HOME = "fake:1", "person:fake:7"
 NOW = ManualClock().now()

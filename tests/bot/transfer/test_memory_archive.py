@@ -23,7 +23,7 @@ from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, zo
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.memory_archive import MemoryArchives, archive_name, write_archive
+from bot.transfer.memory_export import MemoryArchives, archive_name, write_archive
 
 ADA = "telegram:42"
 HOME = person_scope("telegram", "42")

@@ -1,26 +1,57 @@
-"""Encrypt backups with age, so that its own tools can open them, too. Blocking.
+"""Encrypt backups with age, so that its own tools can open them, and sign them. Blocking.
 
 Each backup has a key of its own. It is encrypted for the recipients' keys, or with a passphrase in a
-small file beside the archives.
+small file beside the archive. A key of the home signs: whoever can encrypt for its owner cannot sign.
 """
 
 from __future__ import annotations
 
+import base64
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from os import fdopen, pipe
+from pathlib import Path
+from typing import IO
 
 import pyrage
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pyrage import x25519
 
 from bot.core.errors import BackupFailed, SettingsError
+from bot.core.files import replace_file
 from bot.core.i18n import _
-from bot.transfer.backup_signature import signer_of
 
+SIGNING_KEY = "backup-signing.key"
+"""The home's key; it is in its backups, so that a restored home signs with it, too."""
+
+_PREFIX = "ed25519:"
 _SIGNED_BY = "# signed by "  # for the parser
+
+
+def signing_key(home: Path) -> Ed25519PrivateKey:
+    """Return the home's key; make one if it has none."""
+    path = home / SIGNING_KEY
+    if not path.exists():
+        replace_file(path, Ed25519PrivateKey.generate().private_bytes_raw())
+    return Ed25519PrivateKey.from_private_bytes(path.read_bytes())
+
+
+def signer_of(key: Ed25519PrivateKey) -> str:
+    """Return the text by which a person knows a key: its public part."""
+    return _PREFIX + base64.urlsafe_b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def is_signed(data: bytes, signature: bytes, signer: str) -> bool:
+    """Say whether a signer signed these bytes."""
+    try:
+        raw = base64.urlsafe_b64decode(signer.removeprefix(_PREFIX))
+        Ed25519PublicKey.from_public_bytes(raw).verify(signature, data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +60,19 @@ class BackupKey:
 
     Attributes:
         identity: Opens the backup; it is known while the backup is made, so that it can be checked.
-        recipients: Whom the archives are encrypted for.
+        recipients: Whom the archive is encrypted for.
         passphrase: What encrypts the identity; None if there are other recipients.
-        signing: The home's key, which signs the archives; None before it is known.
     """
 
     identity: x25519.Identity
     recipients: tuple[x25519.Recipient, ...]
     passphrase: str | None = field(default=None, repr=False)
-    signing: Ed25519PrivateKey | None = None
-
-    @property
-    def signer(self) -> str:
-        """The text by which a person knows whose key signs."""
-        assert self.signing is not None
-        return signer_of(self.signing)
-
-    def sign(self, data: bytes) -> bytes:
-        """Return a signature of these bytes."""
-        assert self.signing is not None
-        return self.signing.sign(data)
 
 
 def passphrase_key(passphrase: str) -> BackupKey:
     """Return a new key that a passphrase unlocks."""
     identity = x25519.Identity.generate()
     return BackupKey(identity, (identity.to_public(),), passphrase)
-
-
-def lock(key: BackupKey) -> bytes:
-    """Return an identity and who signs its backup, encrypted with the passphrase."""
-    assert key.passphrase is not None
-    text = f"{_SIGNED_BY}{key.signer}\n{key.identity}\n"
-    return pyrage.passphrase.encrypt(text.encode(), key.passphrase)
 
 
 def recipient_key(recipients: Sequence[str]) -> BackupKey:
@@ -83,6 +94,13 @@ def recipient_key(recipients: Sequence[str]) -> BackupKey:
             ) from error
     identity = x25519.Identity.generate()
     return BackupKey(identity, (*keys, identity.to_public()))
+
+
+def lock(key: BackupKey, signer: str) -> bytes:
+    """Return an identity and who signs its backup, encrypted with the passphrase."""
+    assert key.passphrase is not None
+    text = f"{_SIGNED_BY}{signer}\n{key.identity}\n"
+    return pyrage.passphrase.encrypt(text.encode(), key.passphrase)
 
 
 def unlock(locked: bytes, passphrase: str) -> tuple[x25519.Identity, str | None]:
@@ -122,72 +140,80 @@ def parse_identity(text: str) -> x25519.Identity:
         raise BackupFailed(_("this is no secret key of age (AGE-SECRET-KEY-1...)")) from error
 
 
-def encrypt(write: Callable[[BufferedIOBase], object], out: BufferedIOBase, key: BackupKey) -> None:
-    """Encrypt what ``write`` writes.
+class _Chunks(BufferedIOBase):
+    """A file over chunks; it keeps what they raise, since age raises an error of its own instead."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._left = chunks, b""
+        self.raised: BaseException | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            while not self._left and (more := next(self._chunks, None)) is not None:
+                self._left = more
+        except BaseException as error:
+            self.raised = error
+            raise
+        most = len(self._left) if size is None or size < 0 else size
+        data, self._left = self._left[:most], self._left[most:]
+        return data
+
+
+def encrypt(chunks: Iterator[bytes], out: IO[bytes], key: BackupKey) -> None:
+    """Encrypt what comes in chunks.
 
     Raises:
         BackupFailed: The encryption failed.
-        Exception: As ``write`` raises.
+        Exception: As the chunks raise.
     """
-    _join(
-        write,
-        lambda source: pyrage.encrypt_io(source, out, list(key.recipients)),
-        (pyrage.EncryptError,),
-    )
+    source = _Chunks(chunks)
+    try:
+        pyrage.encrypt_io(source, out, list(key.recipients))  # type: ignore[arg-type]
+    except BaseException as error:
+        raise _failure(source.raised or error) from error
 
 
 def decrypt(
-    source: BufferedIOBase, read: Callable[[BufferedIOBase], object], identity: x25519.Identity
+    source: IO[bytes], read: Callable[[IO[bytes]], object], identity: x25519.Identity
 ) -> None:
-    """Decrypt a file, and have ``read`` read it.
+    """Decrypt a file in a thread, and have ``read`` read it here.
 
     Raises:
         BackupFailed: The key is another one, or the file is damaged.
         Exception: As ``read`` raises.
     """
-    _join(
-        lambda out: pyrage.decrypt_io(source, out, [identity]),
-        read,
-        (pyrage.DecryptError,),
-    )
-
-
-def _join(
-    write: Callable[[BufferedIOBase], object],
-    read: Callable[[BufferedIOBase], object],
-    failures: tuple[type[Exception], ...],
-) -> None:
-    """Run a writer in a thread and a reader here, joined by a pipe."""
     ends = pipe()
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
             with fdopen(ends[1], "wb") as out:
-                write(out)
+                pyrage.decrypt_io(source, out, [identity])  # type: ignore[arg-type]
         except BaseException as error:  # noqa: BLE001 (raised again by the reader's thread)
             raised.append(error)
 
     worker = threading.Thread(target=run, name="backup")
     worker.start()
     try:
-        with fdopen(ends[0], "rb") as source:
-            read(source)
-            # The writer's last words are checked, too: age signs the end of a file.
-            while source.read(1 << 20):
+        with fdopen(ends[0], "rb") as plain:
+            read(plain)
+            # The last words are checked, too: age signs the end of a file.
+            while plain.read(1 << 20):
                 pass
     except BaseException as error:
         worker.join()
         cause = raised[0] if raised and not isinstance(raised[0], BrokenPipeError) else error
-        raise _failure(cause, failures) from error
+        raise _failure(cause) from error
     worker.join()
     if raised:
-        raise _failure(raised[0], failures) from raised[0]
+        raise _failure(raised[0]) from raised[0]
 
 
-def _failure(error: BaseException, failures: tuple[type[Exception], ...]) -> BaseException:
+def _failure(error: BaseException) -> BaseException:
     # The library reports a damaged stream as an OSError of no number.
-    if isinstance(error, failures) or (isinstance(error, OSError) and error.errno is None):
+    if isinstance(error, (pyrage.EncryptError, pyrage.DecryptError)) or (
+        isinstance(error, OSError) and error.errno is None
+    ):
         return BackupFailed(
             _("the key does not fit, or the backup is damaged ({error})", error=error)
         )
