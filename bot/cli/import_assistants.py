@@ -18,13 +18,7 @@ from bot.core.i18n import _, ngettext
 from bot.memory.records.imports import ASSISTANTS
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.store import TapeStore
-from bot.transfer.import_writer import (
-    STATUS_WORDS,
-    AssistantImport,
-    ImportResult,
-    ImportWriter,
-)
+from bot.transfer.import_writer import STATUS_WORDS, ImportResult, ImportWriter
 from bot.transfer.imported import Reading
 
 _TOLD = 20
@@ -45,10 +39,9 @@ def import_assistant(
     """
     check_importable(settings, path)
     reading = Reading(bot, _identity(person or CONSOLE_PERSON), ZoneInfo(settings.timezone))
-    started = AssistantImport(path, reading)
-    refused = anyio.run(_run, settings, started, dry_run)
-    print_problems(started)
-    if not started.conversations and not started.reading.memory:
+    refused = anyio.run(_run, settings, path, reading, dry_run)
+    print_problems(reading)
+    if not reading.statuses and not reading.memory:
         raise TapeNotFound(
             _(
                 "{path}: found nothing to import from {assistant}",
@@ -56,23 +49,24 @@ def import_assistant(
                 assistant=ASSISTANTS[bot],
             )
         )
-    _print_summary(started, dry_run=dry_run)
+    _print_summary(reading, dry_run=dry_run)
     return 1 if refused else 0
 
 
-async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> int:
+async def _run(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> int:
     """Run an import; return the number of refused conversations."""
     refused = count = 0
     async with open_tape_store(settings, read_only=dry_run) as store:
-        results = started.run(writer_of(settings, started, store, dry_run=dry_run))
+        writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
+        results = writer.run(path)
         async with aclosing(results):
             async for result in results:
                 refused += result.status == "refused"
                 if result.status in ("changed", "refused"):
                     count += 1
                     _print_result(result, count)
-                if started.conversations % _PROGRESS == 0:
-                    told = ngettext("{n} conversation", "{n} conversations", started.conversations)
+                if (done := reading.statuses.total()) % _PROGRESS == 0:
+                    told = ngettext("{n} conversation", "{n} conversations", done)
                     print(f"... {told}", file=sys.stderr, flush=True)
     return refused
 
@@ -90,14 +84,6 @@ def check_importable(settings: Settings, path: Path) -> None:
         )
     if not path.exists():
         raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
-
-
-def writer_of(
-    settings: Settings, started: AssistantImport, store: TapeStore, *, dry_run: bool
-) -> ImportWriter:
-    """Return what writes an import's sessions."""
-    reading, days = started.reading, settings.retention_days
-    return ImportWriter(store, SystemClock(), reading.bot, reading.person, days, dry_run)
 
 
 def _identity(person: str) -> str:
@@ -120,26 +106,25 @@ def _print_result(result: ImportResult, told: int) -> None:
         print(_("...\tand more"), file=sys.stderr)
 
 
-def print_problems(started: AssistantImport) -> None:
+def print_problems(reading: Reading) -> None:
     """Print the first of what could not be read."""
-    reading = started.reading
     for problem in reading.problems:
         print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)
     if (more := reading.problem_count - len(reading.problems)) > 0:
         print(_("note\tand {more} more", more=more), file=sys.stderr)
 
 
-def _print_summary(started: AssistantImport, *, dry_run: bool) -> None:
-    reading, statuses, roles = started.reading, started.statuses, started.messages
+def _print_summary(reading: Reading, *, dry_run: bool) -> None:
+    roles = reading.messages
     assistant = ASSISTANTS[reading.bot]
     told = ngettext(
         "found\t{n} conversation with {assistant}",
         "found\t{n} conversations with {assistant}",
-        started.conversations,
+        reading.statuses.total(),
         assistant=assistant,
     )
-    if started.since:
-        since, until = started.since[:10], started.until[:10]
+    if reading.since:
+        since, until = reading.since[:10], reading.until[:10]
         told = _("{told}, {since} to {until}", told=told, since=since, until=until)
     print(told)
     print(
@@ -160,8 +145,8 @@ def _print_summary(started: AssistantImport, *, dry_run: bool) -> None:
                 reading.skipped,
             )
         )
-    _print_statuses(statuses, dry_run=dry_run)
-    _print_memory(started, dry_run=dry_run)
+    _print_statuses(reading.statuses, dry_run=dry_run)
+    _print_memory(reading, dry_run=dry_run)
 
 
 def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
@@ -194,8 +179,7 @@ def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
         print(told)
 
 
-def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
-    reading = started.reading
+def _print_memory(reading: Reading, *, dry_run: bool) -> None:
     lines = list(reading.memory.values())
     if lines and dry_run:
         told = ngettext(
@@ -215,7 +199,7 @@ def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
         pending = ngettext(
             "{n} new fact in /memory pending",
             "{n} new facts in /memory pending",
-            started.proposed,
+            reading.proposed,
         )
         print(f"{told}: {pending}")
     if reading.more_memory:

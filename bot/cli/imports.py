@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from bot.bus import Address
-from bot.cli.import_assistants import check_importable, print_problems, writer_of
+from bot.cli.import_assistants import check_importable, print_problems
 from bot.cli.tape import printable
+from bot.core.clock import SystemClock
 from bot.core.errors import (
     InvalidEntry,
     InvalidInbound,
@@ -27,7 +28,7 @@ from bot.runtime.settings import Settings
 from bot.transfer.exported_tape import restore_export
 from bot.transfer.file_home import FileHome
 from bot.transfer.home_data import HomeData
-from bot.transfer.import_writer import STATUS_WORDS, AssistantImport
+from bot.transfer.import_writer import STATUS_WORDS, ImportWriter
 from bot.transfer.imported import Reading
 
 
@@ -73,11 +74,10 @@ def import_nanobot(
             raise SettingsError(
                 _("{memory_to!r} is not a session such as telegram:42", memory_to=memory_to)
             ) from error
-    reading = Reading("nanobot", "", ZoneInfo(settings.timezone))
-    started = AssistantImport(path, reading, memory_to)
-    refused = anyio.run(_write_imported, settings, started, dry_run)
-    print_problems(started)
-    if not started.conversations:
+    reading = Reading("nanobot", "", ZoneInfo(settings.timezone), memory_to)
+    refused = anyio.run(_write_imported, settings, path, reading, dry_run)
+    print_problems(reading)
+    if not reading.statuses:
         raise TapeNotFound(_("{path}: found nothing to import", path=path))
     return 1 if refused else 0
 
@@ -114,11 +114,12 @@ async def _home(settings: Settings, *, dry_run: bool) -> AsyncIterator[HomeData]
         yield DatabaseHome(shared.database, shared.wakeups, workspace)
 
 
-async def _write_imported(settings: Settings, started: AssistantImport, dry_run: bool) -> bool:
+async def _write_imported(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> bool:
     """Import nanobot's sessions; return whether any was refused."""
     refused = False
     async with open_tape_store(settings, read_only=dry_run) as store:
-        outcomes = started.run(writer_of(settings, started, store, dry_run=dry_run))
+        writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
+        outcomes = writer.run(path)
         async with aclosing(outcomes):
             async for result in outcomes:
                 refused |= result.status == "refused"

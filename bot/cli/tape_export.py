@@ -21,10 +21,10 @@ from bot.runtime.settings import Settings
 from bot.transfer.exported_tape import (
     SUFFIXES,
     ExportFormat,
-    atomic_writer,
     export_chunks,
     export_file_name,
 )
+from bot.transfer.whole_files import atomic_writer
 
 
 def export_tape(

@@ -7,22 +7,20 @@ there completely or not at all.
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 from urllib.parse import quote
 
 import anyio.to_thread
 
 from bot.bus import Address
 from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists
-from bot.core.files import PRIVATE_FILE, sync_directory
 from bot.core.foreign_files import why_not_read_at
 from bot.core.i18n import _
 from bot.tape.batches import read_batches
@@ -70,29 +68,6 @@ def export_file_name(session: str, suffix: str) -> str:
         name = f"{name[:_LONGEST_NAME]}~{digest}"
     # A session's key contains a colon, so its name never starts with a dot.
     return f"{name}.{suffix}"
-
-
-@contextmanager
-def atomic_writer(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that replaces the one at the path when it is complete, or not at all. Blocking.
-
-    Only its owner can read it.
-
-    Raises:
-        OSError: The storage failed; the file at ``path`` is unchanged.
-    """
-    fresh = path.with_name(path.name + ".new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(fresh, flags, PRIVATE_FILE), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,45 +130,32 @@ def _checked(path: Path) -> ExportedTape:
 
 @contextmanager
 def _lines(path: Path) -> Iterator[Iterator[TapeEntry]]:
-    """Open an export and yield its entries, which are checked as they are read.
-
-    Raises:
-        InvalidEntry: The file is none, a line is damaged, or its id is not higher than the one before.
-        OSError: The file cannot be read.
-    """
+    """Open an export and yield its entries, which are checked as they are read."""
     if why_not_read_at(path) is not None:
         raise InvalidEntry(_("{path}: is not a regular file; save the export as one", path=path))
-
-    def entries() -> Iterator[TapeEntry]:
-        last = 0
-        for number, raw in enumerate(file, start=1):
-            line = decode_line(raw)
-            if line is None and number > 1:
-                raise InvalidEntry(
-                    _(
-                        "{path}, line {number}: damaged; nothing was restored",
-                        path=path,
-                        number=number,
-                    )
-                )
-            if line is None:
-                return
-            entry = line.entry
-            if entry.id <= last:
-                raise InvalidEntry(
-                    _(
-                        "{path}, line {number}: id {id} comes after {last}; nothing was restored",
-                        path=path,
-                        number=number,
-                        id=entry.id,
-                        last=last,
-                    )
-                )
-            last = entry.id
-            yield entry
-
     with path.open("rb") as file:
-        yield entries()
+        yield _entries(path, file)
+
+
+def _entries(path: Path, lines: Iterable[bytes]) -> Iterator[TapeEntry]:
+    last = 0
+    for number, raw in enumerate(lines, start=1):
+        line = decode_line(raw)
+        if line is None and number == 1:
+            return
+        place = {"path": path, "number": number}
+        if line is None:
+            raise InvalidEntry(_("{path}, line {number}: damaged; nothing was restored", **place))
+        if line.entry.id <= last:
+            place |= {"id": line.entry.id, "last": last}
+            raise InvalidEntry(
+                _(
+                    "{path}, line {number}: id {id} comes after {last}; nothing was restored",
+                    **place,
+                )
+            )
+        last = line.entry.id
+        yield line.entry
 
 
 async def _pages(lines: Iterator[TapeEntry]) -> AsyncIterator[list[TapeEntry]]:

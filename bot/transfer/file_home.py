@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from filecmp import cmp
 from pathlib import Path
-from typing import BinaryIO
 
-import anyio
 import anyio.to_thread
 
 from bot.bus.access.file_store import FILE, FileAccessStore
@@ -19,7 +16,6 @@ from bot.bus.journal import AcceptedMessage, Key
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
 from bot.core.files import (
-    PRIVATE_FILE,
     create_or_replace_file,
     list_files,
     private_directory,
@@ -32,6 +28,7 @@ from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
 from bot.transfer.home_data import HomeData, Pages, TapeMetadata, read_journal
+from bot.transfer.whole_files import in_own_thread, open_private, pulled
 
 
 class FileHome(HomeData):
@@ -87,11 +84,8 @@ class FileHome(HomeData):
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a tape's files."""
-        files = await anyio.to_thread.run_sync(_TapeFiles, self._folder, tape, shape)
         try:
-            async for page in entries:
-                await anyio.to_thread.run_sync(files.write, page)
-            await anyio.to_thread.run_sync(files.finish)
+            await in_own_thread(lambda: self._write_tape(tape, shape, pulled(aiter(entries))))
         except OSError as error:
             raise TapeWriteError(
                 _(
@@ -100,9 +94,53 @@ class FileHome(HomeData):
                     strerror=error.strerror,
                 )
             ) from error
+
+    def _write_tape(
+        self, tape: str, shape: TapeMetadata, pages: Iterable[Sequence[TapeEntry]]
+    ) -> None:
+        """Write each part beside its name, and rename all of them, the live file last.
+
+        Only then does the tape exist. A crash leaves complete parts, which the next attempt compares,
+        or files ``….new``, which are removed when the folder is locked.
+        """
+        folder, live = self._folder, self._folder.live_path(tape)
+        segments = [_named(folder, tape, one) for one in shape.segments]
+        there = folder.segments(tape)
+        taken = TapeExists(
+            _("{root} already has other files of tape {tape}", root=folder.root, tape=tape)
+        )
+        is_packed = any(not folder.segment_path(one).exists() for one in there)
+        if live.exists() or is_packed or not set(there) <= set(segments):
+            raise taken
+        parts = [*((one.last_id, folder.segment_path(one)) for one in segments)]
+        entries = (entry for page in pages for entry in page)
+        try:
+            entry, written = next(entries, None), 0
+            for last_id, path in (*parts, (shape.version, live)):
+                written = 0
+                with open_private(_fresh(path)) as out:
+                    while entry is not None and entry.id <= last_id:
+                        out.write(encode_line(entry))
+                        written, entry = entry.id, next(entries, None)
+                    if path == live:
+                        # Empty lines stand for ids whose entries are unreadable.
+                        out.write(b"\n" * (shape.version - written))
+            if not written:
+                raise TapeWriteError(
+                    _("tape {tape} has no readable entry after its last segment", tape=tape)
+                )
+            for _last, path in parts:
+                if not path.exists():
+                    _fresh(path).chmod(SEALED_FILE)
+                    _fresh(path).rename(path)
+                elif not cmp(_fresh(path), path, shallow=False):
+                    raise taken
+            sync_directory(folder.root)
+            _fresh(live).rename(live)
+            sync_directory(folder.root)
         finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(files.give_up)
+            for _last, path in (*parts, (0, live)):
+                _fresh(path).unlink(missing_ok=True)
 
     async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
         """Return the contents of the bus journal; damaged lines are left out."""
@@ -130,94 +168,6 @@ class FileHome(HomeData):
     async def _write_update(self, channel: str, number: int, data: bytes) -> None:
         path = self._home / "channels" / channel / "spool" / f"{number}.json"
         await anyio.to_thread.run_sync(create_or_replace_file, path, data)
-
-
-class _TapeFiles:
-    """The files of a tape that is being written. Blocking.
-
-    Each part is written beside its name and renamed when all are complete, the live file last: only
-    then does the tape exist. A crash leaves complete parts, which are recognised later, or files
-    ``….new``, which are removed when the folder is locked.
-
-    Raises:
-        TapeExists: There are files of this tape that no earlier attempt left.
-    """
-
-    def __init__(self, folder: TapeFolder, tape: str, shape: TapeMetadata) -> None:
-        self._tape, self._shape, self._live = tape, shape, folder.live_path(tape)
-        named = [_named(folder, tape, segment) for segment in shape.segments]
-        self._taken = _(
-            "{root} already has other files of tape {tape}", root=folder.root, tape=tape
-        )
-        there = folder.segments(tape)
-        is_packed = any(not folder.segment_path(segment).exists() for segment in there)
-        if self._live.exists() or is_packed or not set(there) <= set(named):
-            raise TapeExists(self._taken)
-        self._parts = [(segment.last_id, folder.segment_path(segment)) for segment in named]
-        self._parts.append((1 << 62, self._live))
-        self._at, self._last = 0, 0
-        self._out = _opened(self._parts[0][1])
-
-    def write(self, entries: Sequence[TapeEntry]) -> None:
-        """Write entries to their parts.
-
-        Raises:
-            OSError: The storage failed.
-        """
-        for entry in entries:
-            while entry.id > self._parts[self._at][0]:
-                self._turn()
-            self._out.write(encode_line(entry))
-            self._last = entry.id
-
-    def finish(self) -> None:
-        """Rename the parts, the live file last.
-
-        Raises:
-            TapeExists: A segment's file exists with other content.
-            TapeWriteError: No entry of the live part is readable.
-            OSError: The storage failed.
-        """
-        while self._at < len(self._parts) - 1:
-            self._turn()
-        if not self._out.tell():
-            raise TapeWriteError(
-                _("tape {tape} has no readable entry after its last segment", tape=self._tape)
-            )
-        # Empty lines stand for ids whose entries are unreadable.
-        self._out.write(b"\n" * (self._shape.version - self._last))
-        self._close()
-        for _last, path in self._parts[:-1]:
-            if not path.exists():
-                _fresh(path).chmod(SEALED_FILE)
-                _fresh(path).rename(path)
-            elif not cmp(_fresh(path), path, shallow=False):
-                raise TapeExists(self._taken)
-        sync_directory(self._live.parent)
-        _fresh(self._live).rename(self._live)
-        sync_directory(self._live.parent)
-
-    def give_up(self) -> None:
-        """Remove unfinished files."""
-        self._out.close()
-        for _last, path in self._parts:
-            _fresh(path).unlink(missing_ok=True)
-
-    def _turn(self) -> None:
-        """Start the next part."""
-        self._close()
-        self._at += 1
-        self._out = _opened(self._parts[self._at][1])
-
-    def _close(self) -> None:
-        self._out.flush()
-        os.fsync(self._out.fileno())
-        self._out.close()
-
-
-def _opened(path: Path) -> BinaryIO:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    return os.fdopen(os.open(_fresh(path), flags, PRIVATE_FILE), "wb")
 
 
 def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:

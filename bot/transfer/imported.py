@@ -108,18 +108,23 @@ class Reading:
         person: The identity whose conversations they are, such as ``telegram:42``; empty if they keep
             their channels and chats.
         timezone: Time zone of times without one.
-        problems: The first problems, one line each.
-        problem_count: Number of all.
+        memory_to: The session that gets the shared memory; None for the only session, or else the
+            console's.
+        problems: The first problems, one line each; ``problem_count`` is the number of all.
         hidden: Number of messages that are left out, by reason.
         skipped: Number of conversations without a message.
         memory: Lines of its memory that wait for the person, by text.
         more_memory: Number of lines beyond the limit, or too long for a fact.
         shared: Memory for one of the conversations.
+        statuses: Number of conversations by outcome.
+        messages: Number of messages by role, with the times of the oldest and the newest.
+        proposed: Number of facts that wait for the person since.
     """
 
     bot: str
     person: str
     timezone: tzinfo
+    memory_to: str | None = None
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
     hidden: Counter[str] = field(default_factory=Counter)
@@ -127,7 +132,26 @@ class Reading:
     memory: dict[str, MemoryLine] = field(default_factory=dict)
     more_memory: int = 0
     shared: ImportedMemory = field(default_factory=ImportedMemory)
+    statuses: Counter[str] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
+    since: str = ""
+    until: str = ""
+    proposed: int = 0
     _keys: dict[bytes, bytes] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """The ``meta.origin`` of all entries."""
+        return f"import:{self.bot}"
+
+    def count(self, session: ImportedSession, status: str) -> None:
+        """Count a session that was written, or not."""
+        self.statuses[status] += 1
+        for entry in session.entries:
+            self.messages[str(entry.payload.get("role"))] += entry.kind == "message"
+        times = [str(entry.meta["ts"]) for entry in session.entries]
+        self.since = min(filter(None, [self.since, *times]), default="")
+        self.until = max([self.until, *times])
 
     def report(self, problem: str) -> None:
         """Note a problem, as one line."""
@@ -163,7 +187,7 @@ class Reading:
 
     def add(self, session: ImportedSession, entry: TapeEntry, where: str = "") -> None:
         """Add an entry to a session, if a tape can hold it."""
-        marked = entry.with_meta(origin=f"import:{self.bot}")
+        marked = entry.with_meta(origin=self.origin)
         try:
             encode_entries([TapeEntry(1, marked.kind, marked.payload, marked.meta)])
         except InvalidEntry:

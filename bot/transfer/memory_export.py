@@ -16,8 +16,6 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-import anyio
-import anyio.from_thread
 import anyio.to_thread
 
 from bot.bus.media.blobs import Blobs
@@ -53,7 +51,6 @@ from bot.tape.codec import encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.transfer.exported_tape import atomic_writer
 from bot.transfer.markdown import MarkdownTranscript
 from bot.transfer.memory_files import (
     SessionMemory,
@@ -64,6 +61,7 @@ from bot.transfer.memory_files import (
     read_session_memory,
     reference_md,
 )
+from bot.transfer.whole_files import atomic_writer, in_own_thread, pulled
 
 Pieces = AsyncGenerator[bytes, None]
 
@@ -312,10 +310,7 @@ async def write_archive(
     async with AsyncExitStack() as opened:
         for _name, pieces in members:
             await opened.enter_async_context(aclosing(pieces))
-        # While it waits for data it must not occupy a thread that the store needs to read them.
-        own = anyio.CapacityLimiter(1)
-        write = partial(_write, path, members, moment.astimezone(timezone))
-        size = await anyio.to_thread.run_sync(write, limiter=own)
+        size = await in_own_thread(partial(_write, path, members, moment.astimezone(timezone)))
     counts = (len(memory.facts.active()), export.history, len(memory.zone.dailies), export.messages)
     files = sum(name.startswith("files/") for name, _pieces in members)
     return ArchiveSummary(path, size, *counts, files)
@@ -334,10 +329,13 @@ async def write_files(
     export = _Export(store, memory, timezone, SystemClock().now())
     into = private_directory(folder).resolve()
     for name in names:
-        with atomic_writer(into / name) as file:
-            async with aclosing(_FILES[name][1](export)) as pieces:
-                async for piece in pieces:
-                    await anyio.to_thread.run_sync(file.write, piece)
+        async with aclosing(_FILES[name][1](export)) as pieces:
+            await in_own_thread(partial(_write_one, into / name, pieces))
+
+
+def _write_one(path: Path, pieces: Pieces) -> None:
+    with atomic_writer(path) as file:
+        file.writelines(pulled(pieces))
 
 
 def _note_name(day: str) -> str:
@@ -401,16 +399,5 @@ def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) 
                 info.compress_type = zipfile.ZIP_DEFLATED
                 info.external_attr = PRIVATE_FILE << 16
                 with archive.open(info, "w", force_zip64=True) as member:
-                    while (piece := _pulled(pieces)) is not None:
-                        member.write(piece)
+                    member.writelines(pulled(pieces))
         return file.tell()
-
-
-def _pulled(pieces: Pieces) -> bytes | None:
-    # A cancellation between two waits is only noticed here.
-    anyio.from_thread.check_cancelled()
-    return anyio.from_thread.run(_next, pieces)
-
-
-async def _next(pieces: Pieces) -> bytes | None:
-    return await anext(pieces, None)

@@ -67,19 +67,21 @@ async def migrate_home(
         TapeError: A tape cannot be read, or the storage failed; running it again continues.
         TapebotError: Something else cannot be read or written.
     """
-    copy = _Copy(source, target, say)
+    copy = _Copy(source, target, say, dry_run=dry_run)
     await copy.compare()
     if not copy.moved.differing:
-        await (copy.announce() if dry_run else copy.run())
+        await copy.run()
     return copy.moved
 
 
 class _Copy:
     """One copy of a home: what the target does not have."""
 
-    def __init__(self, source: HomeData, target: HomeData, say: ReportProgress) -> None:
+    def __init__(
+        self, source: HomeData, target: HomeData, say: ReportProgress, *, dry_run: bool
+    ) -> None:
         self.moved = MigrationResult()
-        self._source, self._target, self._say = source, target, say
+        self._source, self._target, self._say, self._dry_run = source, target, say, dry_run
         self._blobs: list[str] = []
         self._tapes: list[str] = []
         self._values: dict[str, bytes] = {}
@@ -105,49 +107,42 @@ class _Copy:
             elif theirs[name] != data:
                 self._differs(_value_text(name, data))
 
-    async def announce(self) -> None:
-        """Report what the target does not have."""
-        blobs = format_number(len(self._blobs))
-        texts = [_("{blobs} files that people sent", blobs=blobs)] if self._blobs else []
-        for tape in self._tapes:
-            metadata = await read_tape_metadata(self._source.tapes, tape)
-            texts.append(
-                ngettext(
-                    "{tape}: up to entry {version}, {n} sealed segment",
-                    "{tape}: up to entry {version}, {n} sealed segments",
-                    len(metadata.segments),
-                    tape=tape,
-                    version=format_number(metadata.version),
-                )
-            )
-        texts += [_value_text(name, data) for name, data in self._values.items()]
-        for text in texts:
-            self._say("would move", text)  # for programs
-        self.moved.copied = len(texts)
-
     async def run(self) -> None:
-        """Copy what the target does not have, and read it back.
+        """Copy what the target does not have, and read it back; in a dry run only tell it.
 
         Raises:
             TapeWriteError: It does not read back the same.
         """
         await self._copy_blobs()
         for tape in self._tapes:
-            shape = await read_tape_metadata(self._source.tapes, tape)
+            await self._copy_tape(tape)
+        for name, data in {} if self._dry_run else self._values.items():
+            await self._target.write_value(name, data)
+        there = self._values if self._dry_run else await self._target.values()
+        for name, data in self._values.items():
+            if there.get(name) != data:
+                raise _unlike(_value_text(name, data))
+            self._copied(_value_text(name, data))
+
+    async def _copy_tape(self, tape: str) -> None:
+        shape = await read_tape_metadata(self._source.tapes, tape)
+        if self._dry_run:
+            text = ngettext(
+                "{tape}: up to entry {version}, {n} sealed segment",
+                "{tape}: up to entry {version}, {n} sealed segments",
+                len(shape.segments),
+                tape=tape,
+                version=format_number(shape.version),
+            )
+        else:
             async with aclosing(read_batches(self._source.tapes, tape)) as entries:
                 await self._target.write_tape(tape, shape, entries)
             compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
             if compared.difference is not None:
                 raise _unlike(f"{tape}: {compared.difference}")
             self.moved.same(tape, compared)
-            self._copied(_described(tape, compared))
-        for name, data in self._values.items():
-            await self._target.write_value(name, data)
-        there = await self._target.values() if self._values else {}
-        for name, data in self._values.items():
-            if there.get(name) != data:
-                raise _unlike(_value_text(name, data))
-            self._copied(_value_text(name, data))
+            text = _described(tape, compared)
+        self._copied(text)
 
     async def _copy_blobs(self) -> None:
         """Copy attachments; reading checks them against their names."""
@@ -157,9 +152,10 @@ class _Copy:
             if data is None:
                 self.moved.unreadable += 1
                 continue
-            await self._target.blobs.put(data)
-            if await self._target.blobs.get(name) != data:
-                raise _unlike(_("the file {name}", name=name))
+            if not self._dry_run:
+                await self._target.blobs.put(data)
+                if await self._target.blobs.get(name) != data:
+                    raise _unlike(_("the file {name}", name=name))
             copied, size = copied + 1, size + len(data)
         if copied:
             counts = {"copied": format_number(copied), "size": format_number(size)}
@@ -172,7 +168,7 @@ class _Copy:
 
     def _copied(self, text: str, count: int = 1) -> None:
         self.moved.copied += count
-        self._say("moved", text)
+        self._say("would move" if self._dry_run else "moved", text)  # for programs
 
     def _differs(self, text: str) -> None:
         self.moved.differing += 1

@@ -303,4 +303,4 @@ def _history_records(
 def _history_entry(text: str, moment: str, reading: Reading) -> TapeEntry:
     """Return a piece of history as an event."""
     data = {"entry": text, "from": moment, "to": moment}
-    return event(HISTORY_EVENT, data, ts=moment, origin=f"import:{reading.bot}")
+    return event(HISTORY_EVENT, data, ts=moment, origin=reading.origin)
