@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -32,14 +32,14 @@ from bot.core.errors import BackupFailed
 from bot.core.files import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
+    list_files,
     private_directory,
     sync_directory,
     write_synced,
 )
 from bot.core.i18n import _
-from bot.core.patterns import LazyPattern
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
-from bot.transfer.backup_archive import read_archive, write_archive
+from bot.transfer.backup_archive import ArchiveContents, read_archive, write_archive
 from bot.transfer.backup_key import (
     SIGNING_KEY,
     BackupKey,
@@ -55,7 +55,6 @@ from bot.transfer.home_snapshot import CHECK_FOLDER, SnapshotChanged, take_snaps
 ARCHIVE = "home.tar.gz.age"
 KEY = "key.age"
 
-_NAME = LazyPattern(r"tapebot-\d{8}T\d{6}Z")
 _TIME = "tapebot-%Y%m%dT%H%M%SZ"
 _PART = ".part"
 _TRIES = 5
@@ -69,25 +68,11 @@ or by hand:                {unlock}age -d -i key.txt home.tar.gz.age | tar xz -C
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """A backup that was made or restored.
-
-    Attributes:
-        path: The backup's folder, or the restored home.
-        taken: When the home was read, ISO 8601.
-        files: How many files it holds.
-        size: Their bytes.
-        tapes: The check of its tapes.
-        removed: Names of older backups that were removed.
-        signer: Whose key signed it.
-        erased: How many entries and files were erased again after it was restored.
-    """
+    """A backup that was made or restored, and how many entries and files were erased from it again."""
 
     path: Path
-    taken: str
-    files: int
-    size: int
+    read: ArchiveContents
     tapes: VerificationReport
-    signer: str
     removed: tuple[str, ...] = ()
     erased: int = 0
 
@@ -134,12 +119,21 @@ def create_backup(
             shutil.rmtree(part, ignore_errors=True)
             shutil.rmtree(scratch, ignore_errors=True)
         removed = () if keep is None else _rotate(to, keep)
-        return BackupResult(made, read.taken, read.count, read.size, report, read.signer, removed)
+        return BackupResult(made, read, report, removed)
 
 
 def newest_backup(to: Path) -> Path | None:
     """Return the newest whole backup in a folder; None if there is none."""
     return next(iter(_backups(to)), None)
+
+
+def _backups(to: Path) -> list[Path]:
+    """Return the whole backups in a folder, newest first."""
+    found = []
+    for path in list_files(to, "tapebot-*Z"):
+        with suppress(ValueError):  # no such date
+            found += [path] if backup_time(path).strftime(_TIME) == path.name else []
+    return sorted(found, reverse=True)
 
 
 def backup_time(backup: Path) -> datetime:
@@ -193,18 +187,13 @@ def restore_backup(
         sync_directory(home.parent)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return BackupResult(home, read.taken, read.count, read.size, report, read.signer, erased=erased)
+    return BackupResult(home, read, report, erased=erased)
 
 
 def open_key(
     backup: Path, passphrase: Callable[[], str], identity_file: Path | None
 ) -> tuple[x25519.Identity, str | None]:
-    """Return the key that opens a backup, and who signed it if the passphrase vouches for that.
-
-    Raises:
-        BackupFailed: The key cannot be had.
-        OSError: A file cannot be read.
-    """
+    """Return the key that opens a backup, and who signed it if the passphrase vouches for that."""
     if not (backup / ARCHIVE).is_file():
         raise BackupFailed(
             _("{backup} is no backup: it has no {archive}", backup=backup, archive=ARCHIVE)
@@ -220,11 +209,7 @@ def open_key(
 
 @contextmanager
 def _locked(to: Path) -> Iterator[None]:
-    """Create the folder of backups if it is missing, and keep other backups out.
-
-    Raises:
-        BackupFailed: Another backup is being made.
-    """
+    """Create the folder of backups if it is missing, and keep other backups out."""
     private_directory(to)
     try:
         with FileLock(to / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False):
@@ -266,19 +251,6 @@ def _sync(folder: Path) -> None:
         elif path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-
-
-def _backups(to: Path) -> list[Path]:
-    """Return the whole backups in a folder, newest first."""
-    found = [path for path in to.iterdir() if _is_backup(path)] if to.is_dir() else []
-    return sorted(found, reverse=True)
-
-
-def _is_backup(path: Path) -> bool:
-    try:
-        return _NAME.fullmatch(path.name) is not None and bool(backup_time(path))
-    except ValueError:  # no such date
-        return False
 
 
 def _rotate(to: Path, keep: int) -> tuple[str, ...]:

@@ -25,25 +25,18 @@ from bot.core.i18n import _
 from bot.transfer.backup_key import BackupKey, decrypt, encrypt, is_signed, signer_of
 from bot.transfer.foreign import is_path_below
 from bot.transfer.home_snapshot import BLOBS, HomeSnapshot, SnapshotChanged, is_saved
+from bot.transfer.whole_files import open_private
 
-_MANIFEST = "backup.json"
-_SIGNATURE = "backup.json.sig"
+_MANIFEST, _SIGNATURE = "backup.json", "backup.json.sig"
 _FORMAT = 2
 _COMPRESSION = 6
 _GZIP = 31
-_BLOCK = 1 << 20
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveContents:
-    """What an archive held.
-
-    Attributes:
-        taken: When the home was read, ISO 8601.
-        count: How many files it held.
-        size: Their bytes.
-        signer: Whose key has signed it.
-    """
+    """What an archive held: when the home was read, how many files and bytes, and who signed it."""
 
     taken: str
     count: int
@@ -60,27 +53,22 @@ def write_archive(
     signing: Ed25519PrivateKey,
     beat: Callable[[], None],
 ) -> None:
-    """Write a snapshot to an encrypted archive, durably.
+    """Write a snapshot to an encrypted archive, durably; ``beat`` is called with each piece.
 
     Raises:
         SnapshotChanged: A file was replaced since the snapshot.
         BackupFailed: The encryption failed.
-        OSError: A disk refused.
     """
     about = {"format": _FORMAT, "signer": signer_of(signing), **about}
-    with path.open("wb") as out:
-        path.chmod(PRIVATE_FILE)
+    with open_private(path) as out:
         encrypt(_compressed(_packed(snapshot, signing, about), beat), out, key)
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def _compressed(chunks: Iterator[bytes], beat: Callable[[], None]) -> Iterator[bytes]:
     packer = zlib.compressobj(_COMPRESSION, zlib.DEFLATED, _GZIP)
     for chunk in chunks:
         beat()
-        if data := packer.compress(chunk):
-            yield data
+        yield packer.compress(chunk)
     yield packer.flush()
 
 
@@ -96,10 +84,8 @@ def _packed(
                 chunks = iter([b"".join(chunks)])
             except SnapshotChanged:  # erased meanwhile
                 continue
-        info = tarfile.TarInfo(file.path)
-        info.size, info.mode, info.mtime = file.size, file.mode, file.changed
         digest = hashlib.sha256()
-        yield info.tobuf()
+        yield _header(file.path, file.size, file.mode, file.changed)
         for chunk in chunks:
             digest.update(chunk)
             yield chunk
@@ -107,10 +93,14 @@ def _packed(
         digests[file.path] = digest.hexdigest()
     manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
     for name, data in ((_MANIFEST, manifest), (_SIGNATURE, signing.sign(manifest))):
-        info = tarfile.TarInfo(name)
-        info.size, info.mode = len(data), PRIVATE_FILE
-        yield info.tobuf() + data + _padding(len(data))
+        yield _header(name, len(data), PRIVATE_FILE) + data + _padding(len(data))
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _header(name: str, size: int, mode: int, changed: int = 0) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = size, mode, changed
+    return info.tobuf()
 
 
 def _padding(size: int) -> bytes:
@@ -127,16 +117,10 @@ def read_archive(
 ) -> ArchiveContents:
     """Read an archive, compare its files with their digests, and write them to a folder.
 
-    Args:
-        path: The archive.
-        identity: What opens it.
-        into: The folder.
-        without_blobs: Compare the files that people sent, but write them nowhere.
-        beat: Called with each piece.
+    With ``without_blobs`` the files that people sent are compared and written nowhere.
 
     Raises:
         BackupFailed: The archive is damaged or of another format, or the key does not fit.
-        OSError: A disk refused.
     """
     found: list[ArchiveContents] = []
 
@@ -145,15 +129,16 @@ def read_archive(
         size, last = 0, {_MANIFEST: b"", _SIGNATURE: b""}
         with tarfile.open(fileobj=plain, mode="r|gz") as archive:
             for info in archive:
-                source = archive.extractfile(info) if info.isreg() else None
+                name, source = info.name, archive.extractfile(info) if info.isreg() else None
                 if source is None:
-                    raise BackupFailed(_("{name!r} in the backup is no file", name=info.name[:100]))
-                if info.name in last:
-                    last[info.name] = source.read()
+                    raise BackupFailed(_("{name!r} in the backup is no file", name=name[:100]))
+                if name in last:
+                    last[name] = source.read()
                     continue
-                target = _target(info.name, into, digests)
-                skipped = without_blobs and info.name.startswith(BLOBS)
-                digests[info.name] = _copy(source, info.mode, None if skipped else target, beat)
+                _check_name(name, into, digests)
+                skipped = without_blobs and name.startswith(BLOBS)
+                target = Path(os.devnull) if skipped else into / name
+                digests[name] = _copy(source, target, info.mode, beat)
                 size += info.size
         found.append(_compared(last[_MANIFEST], last[_SIGNATURE], digests, size))
 
@@ -167,24 +152,22 @@ def read_archive(
     return found[0]
 
 
-def _target(name: str, into: Path, seen: dict[str, str]) -> Path:
+def _check_name(name: str, into: Path, seen: dict[str, str]) -> None:
     # An index or the sandbox's program is made anew: only somebody else puts one there.
     if not is_path_below(name) or not is_saved(Path(name)):
         raise BackupFailed(_("{name!r} in the backup is no path below the home", name=name[:100]))
     if name in seen or (into / name).exists():
         raise BackupFailed(_("{name!r} is in the backup twice", name=name[:100]))
-    return into / name
 
 
-def _copy(source: IO[bytes], mode: int, path: Path | None, beat: Callable[[], None]) -> str:
-    """Copy a file, if it has a path, and return the digest of its bytes."""
+def _copy(source: IO[bytes], path: Path, mode: int, beat: Callable[[], None]) -> str:
+    """Copy a file, and return the digest of its bytes."""
     digest = hashlib.sha256()
-    if path is not None:
-        private_directory(path.parent)
-    with (path or Path(os.devnull)).open("wb" if path is None else "xb") as out:
-        if path is not None:
+    private_directory(path.parent)
+    with path.open("wb") as out:
+        if path.is_file():
             path.chmod(mode & 0o700)
-        while data := source.read(_BLOCK):
+        while data := source.read(_PIECE):
             beat()
             digest.update(data)
             out.write(data)
@@ -208,10 +191,8 @@ def _compared(
             )
         )
     if files != digests:
-        differ = sorted(files.items() ^ digests.items())
-        raise BackupFailed(
-            _("{differ} in the backup differs from what was saved", differ=differ[0][0])
-        )
+        differ = min(files.items() ^ digests.items())[0]
+        raise BackupFailed(_("{differ} in the backup differs from what was saved", differ=differ))
     if not is_signed(manifest, signature, signer):
         raise BackupFailed(_("the backup is not signed: tapebot did not make it"))
     return ArchiveContents(taken, len(digests), size, signer)

@@ -56,13 +56,7 @@ def is_signed(data: bytes, signature: bytes, signer: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BackupKey:
-    """The key of one backup.
-
-    Attributes:
-        identity: Opens the backup; it is known while the backup is made, so that it can be checked.
-        recipients: Whom the archive is encrypted for.
-        passphrase: What encrypts the identity; None if there are other recipients.
-    """
+    """What opens a backup, for whom it is encrypted, and the passphrase that encrypts the identity."""
 
     identity: x25519.Identity
     recipients: tuple[x25519.Recipient, ...]
@@ -76,24 +70,19 @@ def passphrase_key(passphrase: str) -> BackupKey:
 
 
 def recipient_key(recipients: Sequence[str]) -> BackupKey:
-    """Return a new key for the owners of other keys.
-
-    Raises:
-        SettingsError: One is no public key of age.
-    """
-    keys = []
+    """Return a new key for the owners of other keys; raise ``SettingsError`` if one is none of age."""
+    identity = x25519.Identity.generate()
+    keys = [identity.to_public()]
     for text in recipients:
         try:
             keys.append(x25519.Recipient.from_str(text))
         except pyrage.RecipientError as error:
-            raise SettingsError(
-                _(
-                    "{text!r} is not a public key of age; allowed: age1..., as `age-keygen` prints it",
-                    text=text[:20],
-                )
-            ) from error
-    identity = x25519.Identity.generate()
-    return BackupKey(identity, (*keys, identity.to_public()))
+            allowed = _(
+                "{text!r} is not a public key of age; allowed: age1..., as `age-keygen` prints it",
+                text=text[:20],
+            )
+            raise SettingsError(allowed) from error
+    return BackupKey(identity, tuple(keys))
 
 
 def lock(key: BackupKey, signer: str) -> bytes:
@@ -112,27 +101,20 @@ def unlock(locked: bytes, passphrase: str) -> tuple[x25519.Identity, str | None]
     try:
         text = pyrage.passphrase.decrypt(locked, passphrase).decode()
     except (pyrage.DecryptError, UnicodeDecodeError) as error:
+        told = _("the passphrase is wrong, or the backup's key.age is damaged")
         # age measures how long scrypt would take here, and gives up where that is far longer than at the backup.
         if str(error).startswith("Excessive work"):
-            raise BackupFailed(
-                _(
-                    "this machine is too slow or too busy to derive the key from the passphrase now; "
-                    "try again when it does less"
-                )
-            ) from error
-        raise BackupFailed(
-            _("the passphrase is wrong, or the backup's key.age is damaged")
-        ) from error
+            told = _(
+                "this machine is too slow or too busy to derive the key from the passphrase now; "
+                "try again when it does less"
+            )
+        raise BackupFailed(told) from error
     signer = text.partition("\n")[0].removeprefix(_SIGNED_BY)
     return parse_identity(text), signer
 
 
 def parse_identity(text: str) -> x25519.Identity:
-    """Return an identity from the text of an age key file.
-
-    Raises:
-        BackupFailed: It contains no secret key.
-    """
+    """Return the identity in the text of an age key file."""
     lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
     try:
         return x25519.Identity.from_str(next(filter(None, lines), ""))
@@ -154,18 +136,13 @@ class _Chunks(BufferedIOBase):
         except BaseException as error:
             self.raised = error
             raise
-        most = len(self._left) if size is None or size < 0 else size
+        most = size if size is not None and size > 0 else len(self._left)
         data, self._left = self._left[:most], self._left[most:]
         return data
 
 
 def encrypt(chunks: Iterator[bytes], out: IO[bytes], key: BackupKey) -> None:
-    """Encrypt what comes in chunks.
-
-    Raises:
-        BackupFailed: The encryption failed.
-        Exception: As the chunks raise.
-    """
+    """Encrypt what comes in chunks; raise what they raise."""
     source = _Chunks(chunks)
     try:
         pyrage.encrypt_io(source, out, list(key.recipients))  # type: ignore[arg-type]
@@ -176,12 +153,7 @@ def encrypt(chunks: Iterator[bytes], out: IO[bytes], key: BackupKey) -> None:
 def decrypt(
     source: IO[bytes], read: Callable[[IO[bytes]], object], identity: x25519.Identity
 ) -> None:
-    """Decrypt a file in a thread, and have ``read`` read it here.
-
-    Raises:
-        BackupFailed: The key is another one, or the file is damaged.
-        Exception: As ``read`` raises.
-    """
+    """Decrypt a file in a thread, and have ``read`` read it here; raise what it raises."""
     ends = pipe()
     raised: list[BaseException] = []
 

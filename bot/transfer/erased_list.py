@@ -46,13 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class ErasedList:
-    """Writes what is erased to the list of the home, and to that beside the backups.
-
-    Args:
-        home: The home.
-        backups: The folder of backups; None if there is none.
-        clock: Tells the time.
-    """
+    """Writes what is erased to the list of the home, and to that beside the backups, if there are any."""
 
     def __init__(self, home: Path, backups: Path | None, clock: Clock) -> None:
         self._home, self._backups, self._clock = home, backups, clock
@@ -140,11 +134,7 @@ def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
 
 
 async def erase_again(home: Path, workspace: str, signer: str) -> int:
-    """Erase from a restored home what its list names; return how many entries.
-
-    Raises:
-        TapeError: A tape cannot be read or written.
-    """
+    """Erase from a restored home what its list names; return how many entries and files."""
     lines = list(signed_lines(home / ERASED_LIST, signer))
     if not lines:
         return 0

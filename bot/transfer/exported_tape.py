@@ -72,14 +72,7 @@ def export_file_name(session: str, suffix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExportedTape:
-    """What an export holds.
-
-    Attributes:
-        session: The session's key.
-        title: A title to display.
-        entries: Number of entries.
-        last: Id of the last entry.
-    """
+    """What an export holds: the session's key and title, the number of entries and the last id."""
 
     session: str
     title: str | None

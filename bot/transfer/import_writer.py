@@ -235,9 +235,9 @@ class ImportWriter:
             for entry in await self.store.read(name):
                 if entry.kind == "message" and not is_erased(entry):
                     cited = replace(cite(name, entry), origin="import", who=who)
-                    line = Proposal("add", str(entry.payload["content"]), evidence=(cited,))
+                    told = Proposal("add", str(entry.payload["content"]), evidence=(cited,))
                     subject = str(entry.meta.get("subject") or "")
-                    proposals.append(replace(line, subject=subject, review_reason=reason))
+                    proposals.append(replace(told, subject=subject, review_reason=reason))
         cited = replace(cite(name, imported, ""), origin="import", who="memory")
         for heading, line in lines_with_headings(session.memory.text):
             if len(line) <= MAX_FACT_TEXT and not is_placeholder(line):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -28,7 +28,8 @@ from bot.memory.gate.belief_updates import is_current, sort_by_confidence
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.memory.records.episodes import EPISODE_EVENT, entry_of
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.bus.shared_reference import (
@@ -64,6 +65,7 @@ from bot.transfer.memory_files import (
 from bot.transfer.whole_files import atomic_writer, in_own_thread, pulled
 
 Pieces = AsyncGenerator[bytes, None]
+Batches = AsyncGenerator[list[TapeEntry], None]
 
 _HEAD = N_("What tapebot remembers of {session}, as of {moment}.\n\n")
 _TAIL = N_("""
@@ -77,178 +79,159 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a date in a zip
 _KEPT = 10
 
 
-@dataclass(slots=True)
-class _Export:
-    """One export: each method yields the bytes of a file.
-
-    Attributes:
-        store: The tapes.
-        memory: The session's memory.
-        timezone: The zone of times for people.
-        moment: The time of the export.
-        blobs: The files that people sent; None to leave them out.
-        history: Number of history entries that were written.
-        messages: Number of messages in the conversation.
-    """
-
-    store: TapeStore
-    memory: SessionMemory
-    timezone: tzinfo
-    moment: datetime
-    blobs: Blobs | None = None
-    history: int = 0
-    messages: int = 0
-
-    async def long_term(self) -> Pieces:
-        yield _encoded(memory_md(self.memory))
-
-    async def history_paragraphs(self) -> Pieces:
-        async with aclosing(read_batches(self.store, self.memory.session)) as parts:
-            async for entries in parts:
-                told = list(filter(None, (history_md(one, self.timezone) for one in entries)))
-                self.history += len(told)
-                self.messages += sum(entry.kind == "message" for entry in entries)
-                yield _encoded("".join(told))
-
-    async def facts(self) -> Pieces:
-        yield (self._json_head()[:-1] + ', "facts": [').encode()
-        mark = "\n"
-        for fact in list(self.memory.facts.facts.values()):
-            # Of an erased fact only its number is left.
-            if fact.text:
-                chain = [other.id for other in self.memory.facts.history(fact)]
-                yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
-                mark = ",\n"
-        yield b"\n]}\n"
-
-    async def references(self) -> Pieces:
-        kind: ScopeKind = "session" if self.memory.home == self.memory.session else "person"
-        tape = TapeService(self.store, self.memory.home)
-        scope = ScopeMemory(tape, kind, SystemClock(), self.memory.facts)
-        values = SharedReferenceStore(scope, scope.clock)
-        compartments = self.memory.facts.compartments
-        for current in sort_references(compartments.references.values()):
-            numbers = sorted(compartments.versions[current.key], reverse=True)
-            found = [await values.get(current.key, number) for number in numbers]
-            versions = [(one, citation(one, scope)) for one in found if one is not None]
-            # A key whose words were erased is left out.
-            if any(one.value is not None for one, _cited in versions):
-                yield _encoded(reference_md(versions))
-
-    async def reference_values(self) -> Pieces:
-        values = [one.as_json() for one in current_references(self.memory.facts.compartments)]
-        head = json.loads(self._json_head())
-        yield (json.dumps(head | {"references": values}, indent=1) + "\n").encode()
-
-    async def beliefs(self) -> Pieces:
-        facts = self.memory.facts
-        current = [one for one in facts.compartments.patterns.values() if is_current(one)]
-        for belief in sort_by_confidence(current, self.moment):
-            found = {ground: await entry_of(self.store, ground) for ground in belief.evidence_ids}
-            yield _encoded(belief_md(belief, facts, found, self.moment, self.timezone))
-
-    async def problems(self) -> Pieces:
-        yield _encoded(problems_md(self.memory.own.compartments, self.moment, self.timezone))
-
-    async def decisions(self) -> Pieces:
-        if not self.memory.facts.last_entry_id:
-            return
-        home = self.memory.home
-        own = home == self.memory.session
-        async with aclosing(self._said() if own else read_batches(self.store, home)) as parts:
-            async for entries in parts:
-                yield b"".join(
-                    encode_line(entry)
-                    for entry in entries
-                    if entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
-                )
-
-    async def transcript(self) -> Pieces:
-        transcript, session = MarkdownTranscript(self.timezone), self.memory.session
-        yield transcript.head(await self.store.get_title(session), session).encode()
-        async with aclosing(self._said()) as parts:
-            async for entries in parts:
-                yield "".join(map(transcript.block, entries)).encode()
-
-    async def conversation(self) -> Pieces:
-        async with aclosing(self._said()) as parts:
-            async for entries in parts:
-                yield b"".join(map(encode_line, entries))
-
-    async def members(self) -> list[tuple[str, Pieces]]:
-        """Return all files of an archive, by name."""
-        notes = [
-            (_note_name(note.date), _once(_encoded(f"{note.content.strip()}\n")))
-            for note in self.memory.zone.dailies
-        ]
-        files = [] if self.blobs is None else await self._folder(self.blobs)
-        made = [(name, write(self)) for name, (_about, write) in _FILES.items()]
-        abouts = [(name, about) for name, (about, _write) in _FILES.items()]
-        abouts.insert(2, ("notes/", N_("daily notes, a file per day")))
-        if files:
-            abouts.append(("files/", N_("the files that are kept here")))
-        local = f"{self.moment.astimezone(self.timezone):%Y-%m-%d %H:%M}"
-        zone = getattr(self.timezone, "key", self.timezone)
-        readme = _(_HEAD, session=self.memory.session, moment=local)
-        readme += "".join(f"{name:<20}{_(about)}\n" for name, about in abouts)
-        readme += _(_TAIL, timezone=zone)
-        return [("README.txt", _once(_encoded(readme))), *made[:2], *notes, *made[2:], *files]
-
-    def _json_head(self) -> str:
-        return json.dumps({"session": self.memory.session, "home": self.memory.home})
-
-    async def _folder(self, blobs: Blobs) -> list[tuple[str, Pieces]]:
-        """Return the files of the scope's folder."""
-        linker = ScopeRegistry(self.store, SystemClock()).identity_linker
-        await linker.open()
-        folders, tapes = FileFolders(self.store), folder_tapes_of(self.memory.home, linker.people)
-        folds = [await folders.tape(tape).open() for tape in tapes]
-        return [(f"files/{name}", _blob(blobs, one.blob)) for name, one in listing(folds).items()]
-
-    async def _said(self) -> AsyncGenerator[list[TapeEntry], None]:
-        """Yield the session's tape in batches, without content of other scopes."""
-        home = self.memory.home
-        async with aclosing(read_batches(self.store, self.memory.session)) as parts:
-            async for entries in parts:
-                kept: list[TapeEntry] = []
-                for entry in entries:
-                    if entry.kind == "event" and entry.name == SCOPE_EVENT:
-                        home = str(entry.data.get("home") or self.memory.session)
-                    kept.append(_own(entry, foreign=home != self.memory.home))
-                yield kept
+def _files(
+    store: TapeStore, memory: SessionMemory, timezone: tzinfo, moment: datetime
+) -> dict[str, tuple[str, Pieces]]:
+    """Return what is exported: by file name what the README says of it, and its content."""
+    session, facts = memory.session, memory.facts
+    told = MarkdownTranscript(timezone)
+    head = {"session": session, "home": memory.home}
+    values = [one.as_json() for one in current_references(facts.compartments)]
+    # Of an erased fact only its number is left.
+    known = [fact for fact in facts.facts.values() if fact.text]
+    changes = _said(store, memory) if memory.home == session else read_batches(store, memory.home)
+    return {
+        "MEMORY.md": (
+            N_("active facts, a line each, by subject"),
+            _once(memory_md(memory)),
+        ),
+        "HISTORY.md": (
+            N_("summaries of consolidated messages, oldest first"),
+            _each(read_batches(store, session), lambda entry: history_md(entry, timezone)),
+        ),
+        "notes/": (N_("daily notes, a file per day"), _once("")),
+        "facts.json": (
+            N_("all facts, also ended and pending ones, with evidence and what they replaced"),
+            _once(
+                json.dumps(head)[:-1]
+                + ', "facts": [\n'
+                + ",\n".join(_fact_json(fact, facts) for fact in known)
+                + "\n]}\n"
+            ),
+        ),
+        "references.md": (
+            N_("shared values by key, each with its versions and sources"),
+            _references(store, memory),
+        ),
+        "reference.json": (
+            N_("the current values, for programs"),
+            _once(json.dumps(head | {"references": values}, indent=1) + "\n"),
+        ),
+        "beliefs.md": (
+            N_("conclusions, with their confidence and evidence"),
+            _beliefs(store, memory, moment, timezone),
+        ),
+        "problems.md": (
+            N_("current and past problems: names, states, summaries, notes"),
+            _once(problems_md(memory.own.compartments, moment, timezone)),
+        ),
+        "decisions.jsonl": (
+            N_("every change of these, with its reason and author; a line each"),
+            _each(changes, lambda entry: encode_line(entry) if _is_decision(entry) else b""),
+        ),
+        "conversation.md": (
+            N_("all messages, for reading"),
+            _each(_said(store, memory), told.block, told.head(memory.title, session)),
+        ),
+        "conversation.jsonl": (
+            N_("all entries, for programs; `tapebot import jsonl` reads it"),
+            _each(_said(store, memory), encode_line),
+        ),
+    }
 
 
-_FILES: dict[str, tuple[str, Callable[[_Export], Pieces]]] = {
-    "MEMORY.md": (N_("active facts, a line each, by subject"), _Export.long_term),
-    "HISTORY.md": (
-        N_("summaries of consolidated messages, oldest first"),
-        _Export.history_paragraphs,
-    ),
-    "facts.json": (
-        N_("all facts, also ended and pending ones, with their evidence and what they replaced"),
-        _Export.facts,
-    ),
-    "references.md": (
-        N_("shared values by key, each with its versions and sources"),
-        _Export.references,
-    ),
-    "reference.json": (N_("the current values, for programs"), _Export.reference_values),
-    "beliefs.md": (N_("conclusions, with their confidence and evidence"), _Export.beliefs),
-    "problems.md": (
-        N_("current and past problems: names, states, summaries, notes"),
-        _Export.problems,
-    ),
-    "decisions.jsonl": (
-        N_("every change of these, with its reason and author; a line each"),
-        _Export.decisions,
-    ),
-    "conversation.md": (N_("all messages, for reading"), _Export.transcript),
-    "conversation.jsonl": (
-        N_("all entries, for programs; `tapebot import jsonl` reads it"),
-        _Export.conversation,
-    ),
-}
-"""What is exported besides notes and files: what the README says of it, and what yields it."""
+def _fact_json(fact: Fact, facts: FactFold) -> str:
+    return json.dumps(fact.as_json() | {"chain": [other.id for other in facts.history(fact)]})
+
+
+def _is_decision(entry: TapeEntry) -> bool:
+    return entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
+
+
+async def _references(store: TapeStore, memory: SessionMemory) -> Pieces:
+    kind: ScopeKind = "session" if memory.home == memory.session else "person"
+    scope = ScopeMemory(TapeService(store, memory.home), kind, SystemClock(), memory.facts)
+    values, compartments = SharedReferenceStore(scope, scope.clock), memory.facts.compartments
+    for current in sort_references(compartments.references.values()):
+        numbers = sorted(compartments.versions[current.key], reverse=True)
+        found = [await values.get(current.key, number) for number in numbers]
+        versions = [(one, citation(one, scope)) for one in found if one is not None]
+        # A key whose words were erased is left out.
+        if any(one.value is not None for one, _cited in versions):
+            yield _encoded(reference_md(versions))
+
+
+async def _beliefs(
+    store: TapeStore, memory: SessionMemory, moment: datetime, timezone: tzinfo
+) -> Pieces:
+    current = filter(is_current, memory.facts.compartments.patterns.values())
+    for belief in sort_by_confidence([*current], moment):
+        found = {ground: await entry_of(store, ground) for ground in belief.evidence_ids}
+        yield _encoded(belief_md(belief, memory.facts, found, moment, timezone))
+
+
+async def _blobs(store: TapeStore, home: str, blobs: Blobs) -> list[tuple[str, Pieces]]:
+    """Return the files of a scope's folder, as members of the archive."""
+    linker = ScopeRegistry(store, SystemClock()).identity_linker
+    await linker.open()
+    folders, tapes = FileFolders(store), folder_tapes_of(home, linker.people)
+    folds = [await folders.tape(tape).open() for tape in tapes]
+    return [(f"files/{name}", _blob(blobs, one.blob)) for name, one in listing(folds).items()]
+
+
+async def _blob(blobs: Blobs, name: str) -> Pieces:
+    yield await blobs.get(name) or b""
+
+
+async def _once(text: str) -> Pieces:
+    yield _encoded(text)
+
+
+async def _each(
+    batches: Batches, render: Callable[[TapeEntry], str | bytes], head: str = ""
+) -> Pieces:
+    """Yield all entries, each as it is rendered."""
+    yield _encoded(head)
+    async with aclosing(batches):
+        async for entries in batches:
+            yield b"".join(_encoded(render(entry)) for entry in entries)
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+
+
+async def _said(store: TapeStore, memory: SessionMemory) -> Batches:
+    """Yield the session's tape in batches, without content of other scopes."""
+    home = memory.home
+    async with aclosing(read_batches(store, memory.session)) as parts:
+        async for entries in parts:
+            kept: list[TapeEntry] = []
+            for entry in entries:
+                if entry.kind == "event" and entry.name == SCOPE_EVENT:
+                    home = str(entry.data.get("home") or memory.session)
+                kept.append(_own(entry, foreign=home != memory.home))
+            yield kept
+
+
+def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
+    """Return an entry without content that is shared, exported elsewhere, or foreign."""
+    if entry.kind == "event":
+        data = dict(entry.data)
+        if entry.name in (SHARED_EVENT, REFERENCE_EVENT) or (
+            foreign and entry.name == LONG_TERM_EVENT
+        ):
+            data["content"] = ""
+        elif foreign and entry.name in CHAIN_EVENTS:
+            data = {key: value for key, value in data.items() if key not in ("working", "state")}
+        elif foreign and entry.name == EPISODE_EVENT:
+            data["content"] = {}
+        elif foreign and entry.name == LOOP_STEP:
+            data.pop("extra", None)
+        return replace(entry, payload={**entry.payload, "data": data})
+    if foreign and entry.kind in ("tool_call", "tool_result"):
+        return tombstone(entry)
+    return entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,15 +288,23 @@ async def write_archive(
         OSError: The storage failed; the file at the path is unchanged.
     """
     memory = await read_session_memory(store, session)
-    export = _Export(store, memory, timezone, moment, blobs)
-    members = await export.members()
+    described = _files(store, memory, timezone, moment)
+    sent = [] if blobs is None else await _blobs(store, memory.home, blobs)
+    members: list[tuple[str, Pieces]] = [
+        ("README.txt", _readme(memory, described, timezone, moment, bool(sent)))
+    ]
+    for name, (_about, pieces) in described.items():
+        notes = [
+            (_note_name(one.date), _once(f"{one.content.strip()}\n")) for one in memory.zone.dailies
+        ]
+        members += notes if name == "notes/" else [(name, pieces)]
+    members += sent
     async with AsyncExitStack() as opened:
         for _name, pieces in members:
             await opened.enter_async_context(aclosing(pieces))
         size = await in_own_thread(partial(_write, path, members, moment.astimezone(timezone)))
-    counts = (len(memory.facts.active()), export.history, len(memory.zone.dailies), export.messages)
-    files = sum(name.startswith("files/") for name, _pieces in members)
-    return ArchiveSummary(path, size, *counts, files)
+    counts = (len(memory.facts.active()), memory.history, len(memory.zone.dailies), memory.messages)
+    return ArchiveSummary(path, size, *counts, len(sent))
 
 
 async def write_files(
@@ -326,16 +317,31 @@ async def write_files(
         OSError: The storage failed; the files before are written.
     """
     memory = await read_session_memory(store, session)
-    export = _Export(store, memory, timezone, SystemClock().now())
+    described = _files(store, memory, timezone, SystemClock().now())
     into = private_directory(folder).resolve()
     for name in names:
-        async with aclosing(_FILES[name][1](export)) as pieces:
+        async with aclosing(described[name][1]) as pieces:
             await in_own_thread(partial(_write_one, into / name, pieces))
 
 
 def _write_one(path: Path, pieces: Pieces) -> None:
     with atomic_writer(path) as file:
         file.writelines(pulled(pieces))
+
+
+def _readme(
+    memory: SessionMemory,
+    described: Mapping[str, tuple[str, Pieces]],
+    timezone: tzinfo,
+    moment: datetime,
+    has_files: bool,
+) -> Pieces:
+    abouts = {name: about for name, (about, _pieces) in described.items()}
+    abouts |= {"files/": N_("the files that are kept here")} if has_files else {}
+    local = f"{moment.astimezone(timezone):%Y-%m-%d %H:%M}"
+    text = _(_HEAD, session=memory.session, moment=local)
+    text += "".join(f"{name:<20}{_(about)}\n" for name, about in abouts.items())
+    return _once(text + _(_TAIL, timezone=getattr(timezone, "key", timezone)))
 
 
 def _note_name(day: str) -> str:
@@ -356,38 +362,6 @@ def _keep_newest(folder: Path, session: str) -> None:
             found.append((path.stat().st_mtime_ns, path))
     for _age, path in sorted(found)[:-_KEPT]:
         path.unlink(missing_ok=True)
-
-
-def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
-    """Return an entry without content that is shared, exported elsewhere, or foreign."""
-    if entry.kind == "event":
-        data = dict(entry.data)
-        if entry.name in (SHARED_EVENT, REFERENCE_EVENT) or (
-            foreign and entry.name == LONG_TERM_EVENT
-        ):
-            data["content"] = ""
-        elif foreign and entry.name in CHAIN_EVENTS:
-            data = {key: value for key, value in data.items() if key not in ("working", "state")}
-        elif foreign and entry.name == EPISODE_EVENT:
-            data["content"] = {}
-        elif foreign and entry.name == LOOP_STEP:
-            data.pop("extra", None)
-        return replace(entry, payload={**entry.payload, "data": data})
-    if foreign and entry.kind in ("tool_call", "tool_result"):
-        return tombstone(entry)
-    return entry
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
-
-
-async def _once(data: bytes) -> Pieces:
-    yield data
-
-
-async def _blob(blobs: Blobs, name: str) -> Pieces:
-    yield await blobs.get(name) or b""
 
 
 def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:

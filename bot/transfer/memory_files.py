@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from bot.core.errors import TapeNotFound
@@ -64,21 +64,16 @@ _BLANKS = LazyPattern(r"\n\s*\n")
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
-    """A session's memory.
-
-    Attributes:
-        session: The session's key.
-        home: The tape of its facts.
-        facts: The facts on that tape.
-        zone: Its memory zone.
-        own: The fold of its own tape: its own facts, problems, working sets.
-    """
+    """A session's memory: the facts of its home scope, its zone, the fold of its own tape, and counts."""
 
     session: str
+    title: str | None
     home: str
     facts: FactFold
     zone: MemorySnapshot
     own: FactFold
+    history: int
+    messages: int
 
 
 async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
@@ -87,12 +82,14 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
     Raises:
         TapeNotFound: There is no such session.
     """
-    zone, own, home = ZoneFold(), FactFold(), session
+    zone, own, home, history, messages = ZoneFold(), FactFold(), session, 0, 0
     async with aclosing(read_batches(store, session)) as parts:
         async for entries in parts:
             for entry in entries:
                 zone.apply(entry)
                 own.apply(entry)
+                messages += entry.kind == "message"
+                history += bool(history_md(entry, UTC))
                 if turn_start(entry) is not None and (at := parse_utc_time(entry.meta.get("ts"))):
                     # A working set stays valid while its problem is worked on.
                     own.compartments.last_used = at
@@ -104,7 +101,8 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
             facts = fold_entries(await load_fact_entries(TapeService(store, home)))
         except TapeNotFound:
             facts = FactFold()
-    return SessionMemory(session, home, facts, zone.snapshot, own)
+    title = await store.get_title(session)
+    return SessionMemory(session, title, home, facts, zone.snapshot, own, history, messages)
 
 
 def memory_md(memory: SessionMemory) -> str:

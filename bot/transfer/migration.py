@@ -28,15 +28,7 @@ ReportProgress = Callable[[str, str], None]
 
 @dataclass(slots=True)
 class MigrationResult:
-    """The result of a migration.
-
-    Attributes:
-        copied: How many items were copied, or would be.
-        tapes: How many tapes are the same in both places.
-        entries: How many entries these tapes have.
-        differing: How many items differ; if any do, nothing is copied.
-        unreadable: How many attachments are missing or damaged.
-    """
+    """How many items were copied, are the same, differ, or cannot be read; if any differ, none is copied."""
 
     copied: int = 0
     tapes: int = 0

@@ -57,7 +57,7 @@ class DailyBackup:
                 )
             else:
                 failed = None
-                logger.info("backup %s: %d files", made.path.name, made.files)
+                logger.info("backup %s: %d files", made.path.name, made.read.count)
                 for problem in made.tapes.problems:
                     logger.error("a tape is damaged, also in the backup: %s", problem)
 

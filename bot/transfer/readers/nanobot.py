@@ -7,11 +7,9 @@ Releases from 0.3.6 on keep the same records in ``sessions.sqlite3``.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -28,8 +26,6 @@ from bot.transfer.memory_files import NOTICE
 
 _DATABASE = "sessions.sqlite3"
 _NAMES = (_DATABASE, f"*/{_DATABASE}", "*/*.jsonl", "*.jsonl")
-_HOMES = ("", "workspace/")
-_LOOSE = (_DATABASE, f"*/{_DATABASE}", "*.jsonl")
 _MEMORY = ("MEMORY.md", "HISTORY.md", "history.jsonl", "*-*-*.md", "notes/*-*-*.md")
 _BLANKS = LazyPattern(r"\n\s*\n")
 _DAY = LazyPattern(r"\d{4}-\d\d-\d\d")
@@ -64,52 +60,35 @@ class _Record:
 def read_nanobot(path: Path, reading: Reading) -> Iterator[ImportedSession]:
     """Yield the sessions at a path, once all of them and the memory are read. Blocking."""
     sessions: dict[str, ImportedSession] = {}
-    for record in _records(path, reading):
-        if not record.header and not any("role" in one for one in _values(record)):
-            reading.report(_("{source}: contains no session; skipped", source=record.file.shown))
-        elif (session := reading.session(record.key, record.file.shown)) is not None:
-            _convert(record, session, reading)
-            sessions[record.key] = session
+    # Of several copies the one that nanobot uses comes first.
+    places = [f"{home}sessions/{name}" for name in _NAMES for home in ("", "workspace/")]
+    loose = _NAMES if path.resolve().name == "sessions" else _NAMES[:2] + _NAMES[3:]
+    files = find_files(path, places, reading.report) or find_files(path, loose, reading.report)
+    for file in files:
+        is_database = file.place.name == _DATABASE
+        for record in _of_database(file) if is_database else _of_file(file):
+            if not record.header and not any("role" in one for _at, one in record.messages if one):
+                file.tell(_("{source}: contains no session; skipped", source=file.shown))
+            elif (session := reading.session(record.key, file.shown)) is not None:
+                _convert(record, session, reading)
+                sessions[record.key] = session
     _read_memory(path, reading, sessions)
     yield from sessions.values()
 
 
-def _records(path: Path, reading: Reading) -> Iterator[_Record]:
-    """Yield the sessions at a path; of several copies the one that nanobot uses comes first."""
-    places = [f"{home}sessions/{name}" for name in _NAMES for home in _HOMES]
-    loose = _NAMES if path.resolve().name == "sessions" else _LOOSE
-    files = find_files(path, places, reading.report) or find_files(path, loose, reading.report)
-    for file in files:
-        if file.place.name == _DATABASE:
-            yield from _of_database(file)
-        elif file.place.suffix == ".jsonl":
-            yield _of_file(file)
-
-
-def _of_file(file: ForeignFile) -> _Record:
+def _of_file(file: ForeignFile) -> Iterator[_Record]:
     header: dict[str, Any] = {}
     messages: list[tuple[str, Any]] = []
-    for number, value in file.json_lines():
+    for number, value in file.json_lines() if file.place.suffix == ".jsonl" else ():
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "metadata":
             header = value
         elif kind != "provider_state":
             where = _("{source}, line {number}", source=file.shown, number=number)
-            messages.append((where, value))
+            messages.append((where, value if isinstance(value, dict) else None))
     key = header.get("key")
-    named = key if isinstance(key, str) and key else _key_of(file.place.stem)
-    return _Record(named, file, header, messages)
-
-
-def _key_of(stem: str) -> str:
-    """Return the session's key from a file name, for files that do not contain it."""
-    try:
-        key = base64.urlsafe_b64decode(stem + "=" * (-len(stem) % 4)).decode()
-        if ":" in key and base64.urlsafe_b64encode(key.encode()).decode().rstrip("=") == stem:
-            return key
-    except (binascii.Error, ValueError):
-        pass
-    return stem.replace("_", ":", 1)
+    named = key if isinstance(key, str) and key else file.place.stem.replace("_", ":", 1)
+    yield _Record(named, file, header, messages)
 
 
 def _of_database(file: ForeignFile) -> Iterator[_Record]:
@@ -135,15 +114,12 @@ def _of_database(file: ForeignFile) -> Iterator[_Record]:
         file.report(_("cannot be read ({error})", error=error))
 
 
-def _loaded(text: object) -> Any:
+def _loaded(text: object) -> dict[str, Any] | None:
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        value = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-
-
-def _values(record: _Record) -> list[dict[str, Any]]:
-    return dicts_in([value for _unused, value in record.messages])
+    return value if isinstance(value, dict) else None
 
 
 def _convert(record: _Record, session: ImportedSession, reading: Reading) -> None:
@@ -152,10 +128,8 @@ def _convert(record: _Record, session: ImportedSession, reading: Reading) -> Non
     moment = parse_time(record.header.get("created_at"), reading.timezone) or record.file.changed
     pending: dict[str, str] = {}
     for place, (where, value) in enumerate(record.messages):
-        entry = None
-        if isinstance(value, dict):
-            moment = parse_time(value.get("timestamp"), reading.timezone) or moment
-            entry = _entry(value, session, moment, pending)
+        moment = parse_time((value or {}).get("timestamp"), reading.timezone) or moment
+        entry = _entry(value or {}, session, moment, pending)
         if entry is None:
             reading.report(_("{where}: is not a message; skipped", where=where))
         else:
@@ -284,7 +258,7 @@ def _history_paragraphs(text: str, moment: str, reading: Reading) -> Iterator[Ta
 
 def _history_records(
     file: ForeignFile, reading: Reading, sessions: dict[str, ImportedSession]
-) -> Iterable[tuple[TapeEntry, ImportedSession | None]]:
+) -> Iterator[tuple[TapeEntry, ImportedSession | None]]:
     """Yield the records ``{"cursor", "timestamp", "content"}``, each with the session that it names."""
     moment = file.changed
     for number, value in file.json_lines():
@@ -296,8 +270,8 @@ def _history_records(
             stamp = value.get("timestamp")
             moment = parse_time(stamp, reading.timezone) or moment
             head = "" if _DATED.match(text) or not isinstance(stamp, str) else f"[{stamp}] "
-            session = sessions.get(str(value.get("session_key")))
-            yield _history_entry(head + text, moment, reading), session
+            entry = _history_entry(head + text, moment, reading)
+            yield entry, sessions.get(str(value.get("session_key")))
 
 
 def _history_entry(text: str, moment: str, reading: Reading) -> TapeEntry:

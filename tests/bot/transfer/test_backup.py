@@ -116,7 +116,7 @@ def test_a_restored_home_remembers_and_answers_as_before(backup, tmp_path):
 
 def test_it_holds_everything_but_what_is_computed_again(home, tmp_path):
     made, again = create_backup(home, tmp_path / "backups", owners_key(), NOW), tmp_path / "again"
-    restore_backup(made.path, again, OWNER, signer=made.signer, confirm=lambda *_: False)
+    restore_backup(made.path, again, OWNER, signer=made.read.signer, confirm=lambda *_: False)
     saved = tree(again)
     left_out = set(tree(home)) - set(saved)
     assert saved == {name: data for name, data in tree(home).items() if name not in left_out}
@@ -313,7 +313,7 @@ def test_a_signer_whom_the_owner_names_is_believed_and_no_other(backup, forgery,
     assert (done.returncode, done.stderr) == (0, "")
     # The restored home signs as before.
     again = create_backup(tmp_path / "again", tmp_path / "more", owners_key(), NOW)
-    assert again.signer == named[1]
+    assert again.read.signer == named[1]
 
 
 @pytest.mark.slow
@@ -397,7 +397,7 @@ def test_what_was_erased_after_a_backup_is_erased_again_when_it_is_restored(tmp_
     assert not re.search("zqxmiau|wvutown|console", listed, re.IGNORECASE)
 
     again = tmp_path / "again"
-    signer = create_backup(home, backups, owners_key(), NOW + timedelta(days=2)).signer
+    signer = create_backup(home, backups, owners_key(), NOW + timedelta(days=2)).read.signer
     done = restore_command(backup, again, tmp_path, "--signed-by", signer)
     assert re.search(r"erased\t\d+ entries", done.stdout), done
     assert [held(again, word) for word in ("Zqxmiau", "Wvutown")] == [[], []]

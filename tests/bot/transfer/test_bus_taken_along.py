@@ -74,7 +74,7 @@ async def test_problems_values_and_beliefs_are_files_and_what_was_erased_is_in_n
                 await host.channel.send(button, message_id=f"press-{number}"), within=20
             )
     found = await archived(tmp_path)
-    for line in ("- must: arrive by noon", "- open: which ferry?", "- decided: take the ferry"):
+    for line in ("- must: arrive by noon", "- ask: which ferry?", "- decide: take the ferry"):
         assert f"\n{line}" in found["problems.md"]
     assert found["references.md"].startswith("# deadline\n\nMonday\n\n[deadline v2, set")
     assert "v1" not in found["references.md"]
