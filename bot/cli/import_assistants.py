@@ -180,7 +180,7 @@ def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
 
 
 def _print_memory(reading: Reading, *, dry_run: bool) -> None:
-    lines = list(reading.memory.values())
+    lines = list(reading.memory.items())
     if lines and dry_run:
         told = ngettext(
             "memory\t{n} line would be proposed to {person}:",
@@ -189,9 +189,9 @@ def _print_memory(reading: Reading, *, dry_run: bool) -> None:
             person=printable(reading.person),
         )
         print(told)
-        for line in lines[:_TOLD]:
-            about = f"{line.subject}: " if line.subject else ""
-            print(f"\t- {printable(about + line.text)[:200]} ({line.when[:10]})")
+        for line, (subject, when) in lines[:_TOLD]:
+            about = f"{subject}: " if subject else ""
+            print(f"\t- {printable(about + line)[:200]} ({when[:10]})")
         if len(lines) > _TOLD:
             print(_("\tand {more} more", more=len(lines) - _TOLD))
     elif lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
+from bot.core.i18n import N_
 from bot.core.patterns import LazyPattern
 from bot.memory.records.imports import ASSISTANTS
 from bot.tape.entries import TapeEntry, message
@@ -87,6 +89,25 @@ def attachment(name: str, kind: str | None = None) -> dict[str, Any]:
     found = kind or mime.partition("/")[0]
     known = found if found in ("image", "audio", "video", "voice") else "document"
     return {"kind": known, "name": name, "mime": mime, "note": {"code": "file_elsewhere"}}
+
+
+def text_and_files(content: object, hidden: Counter[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the texts of a message's parts, and what stands for its files; count thoughts and tools."""
+    texts: list[str] = []
+    files: list[dict[str, Any]] = []
+    for part in content if isinstance(content, list) else [content]:
+        text = part.get("text") if isinstance(part, dict) else part
+        kind = str(part.get("type") or part.get("content_type")) if isinstance(part, dict) else ""
+        if "thinking" in kind:
+            hidden["thoughts"] += 1
+        elif "tool" in kind:
+            hidden[N_("to and from tools")] += 1
+        elif isinstance(text, str):
+            texts.append(text)
+        elif isinstance(part, dict):
+            kind = kind.removeprefix("input_").partition("_")[0]
+            files.append(attachment(kind, kind))
+    return texts, files
 
 
 def dict_of(value: dict[str, Any], name: str) -> dict[str, Any]:

@@ -69,11 +69,7 @@ _ANSWERS = "select count(*) from tapebot.outbox"
 
 
 class DatabaseHome(HomeData):
-    """The shared state of tapebot processes in a database.
-
-    Attributes:
-        database: The database.
-    """
+    """The shared state of tapebot processes in a database."""
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
@@ -93,11 +89,7 @@ class DatabaseHome(HomeData):
 
     @asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """Check that no tapebot uses the database, and exclude other migrations meanwhile.
-
-        Raises:
-            TapeLocked: The database is in use.
-        """
+        """Check that no tapebot uses the database, and exclude other migrations meanwhile."""
         async with self.database.dedicated_connection() as connection:
             await self._lock(connection)
             if users := await self.users():

@@ -65,15 +65,8 @@ class ErasedList:
     ) -> None:
         """Write durably what is erased of a tape.
 
-        Args:
-            tape: The tape.
-            ids: Ids of its entries that go as a whole.
-            parts: Digests of what is left of others, by their ids; see ``entry_digest``.
-            facts: Numbers of facts in its records.
-            beliefs: Ids of beliefs in its records.
-            quotes: Number of a fact that stays, tape and entry, of each quote that it loses.
-            blobs: Names of files that people sent.
-            reset: All of the tape goes.
+        ``ids`` go as a whole; ``parts`` are digests of what is left of others (``entry_digest``); facts
+        and beliefs go from its records; ``quotes`` of facts that stay: fact, tape and entry.
 
         Raises:
             OSError: The home's list cannot be written.

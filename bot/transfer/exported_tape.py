@@ -42,13 +42,7 @@ _PAGE = 500
 async def export_chunks(
     store: TapeStore, tape: str, form: ExportFormat, timezone: tzinfo
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a tape with all its segments in chunks, as it is now.
-
-    Needs memory for one batch of entries, whatever the tape's length.
-
-    Raises:
-        TapeNotFound: There is no such tape.
-    """
+    """Yield a tape with all its segments in chunks of one batch of entries, as it is now."""
     transcript = MarkdownTranscript(timezone)
     async with aclosing(read_batches(store, tape)) as pages:
         if form == "markdown":

@@ -52,11 +52,7 @@ class FileHome(HomeData):
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder, so that no tapebot runs on it; create it if it does not exist.
-
-        Raises:
-            TapeLocked: A tapebot uses the folder.
-        """
+        """Lock the folder, so that no tapebot runs on it; create it if it does not exist."""
         private_directory(self._home)
         self._folder.lock()
         try:

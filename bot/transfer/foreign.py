@@ -37,18 +37,11 @@ _UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, zipfile.Bad
 
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
-    """A file, or a member of an archive.
-
-    Attributes:
-        path: The file, or the archive that holds it.
-        shown: Display name.
-        tell: Receives problems.
-        member: The member of the archive; None for a plain file.
-    """
+    """A file, or a member of an archive, under its display name."""
 
     path: Path
     shown: str
-    tell: Report
+    tell: Report  # receives problems
     member: zipfile.ZipInfo | None = None
 
     @property

@@ -34,13 +34,7 @@ ACCESS, BUS, UPDATES = "access", "bus", "updates/"
 
 @dataclass(frozen=True, slots=True)
 class TapeMetadata:
-    """The properties of a tape besides its entries.
-
-    Attributes:
-        title: A title to display.
-        version: The newest id in use.
-        segments: The sealed segments, oldest first; entries after them are live.
-    """
+    """A tape's title, newest id in use, and sealed segments, after which entries are live."""
 
     title: str | None
     version: int
@@ -48,11 +42,7 @@ class TapeMetadata:
 
 
 async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
-    """Return a tape's properties besides its entries.
-
-    Raises:
-        TapeNotFound: There is no such tape.
-    """
+    """Return a tape's properties besides its entries."""
     segments = tuple(await store.segments(tape))
     return TapeMetadata(await store.get_title(tape), await store.version(tape), segments)
 

@@ -87,13 +87,10 @@ STATUS_WORDS: dict[ImportStatus, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The outcome for one session.
+    """The outcome for one session, with an explanation to display.
 
-    Attributes:
-        session: The session's key.
-        status: ``imported``; ``known`` if it was imported before or is empty; ``changed`` if a
-            person's conversation has grown since; ``refused`` if its tape is in use.
-        text: Explanation to display.
+    ``known``: it was imported before or is empty; ``changed``: a person's conversation has grown
+    since; ``refused``: its tape is in use.
     """
 
     session: str
@@ -103,15 +100,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportWriter:
-    """Writes what a reader yields.
-
-    Attributes:
-        store: The tape store; may be read-only for a dry run.
-        clock: Source of the current time.
-        reading: Whose data it is; what was written is counted there.
-        retention_days: Days for which daily notes stay in memory; older ones become history.
-        dry_run: Write nothing.
-    """
+    """Writes what a reader yields, and counts it in the reading; nothing is written in a dry run."""
 
     store: TapeStore
     clock: Clock
@@ -120,11 +109,7 @@ class ImportWriter:
     dry_run: bool = False
 
     async def run(self, path: Path) -> AsyncGenerator[ImportResult, None]:
-        """Import one conversation after the other, then the memory; yield each outcome.
-
-        Raises:
-            TapeWriteError: The storage failed; what was yielded before is done.
-        """
+        """Import one conversation after the other, then the memory; yield each outcome when it is done."""
         sessions = READERS[self.reading.bot](path, self.reading)
         if not self.reading.person:
             # Which of them gets the memory is known once all are read.

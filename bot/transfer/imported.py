@@ -37,13 +37,7 @@ _PARAGRAPH = 200
 
 @dataclass(slots=True)
 class ImportedMemory:
-    """What an assistant remembered for all of its conversations.
-
-    Attributes:
-        text: Long-term memory as Markdown.
-        history: ``memory.history`` events, oldest first.
-        notes: Daily notes by ISO date.
-    """
+    """What an assistant remembered for all of its conversations: Markdown, history events, notes by day."""
 
     text: str = ""
     history: list[TapeEntry] = field(default_factory=list)
@@ -56,27 +50,16 @@ class ImportedMemory:
 
 @dataclass(slots=True)
 class ImportedSession:
-    """A conversation of the other assistant.
-
-    Attributes:
-        key: The other assistant's key.
-        session: Our key.
-        source: Display name of its file.
-        entries: Its entries in order, not appended yet, each with a ``ts``.
-        history: ``memory.history`` events of this conversation alone.
-        consolidated_count: How many entries, from the first, the other assistant had consolidated.
-        memory: Memory that goes to this conversation.
-        is_memory: Whether its messages are lines of memory, which are proposed.
-    """
+    """A conversation of the other assistant, under its key and ours, with the name of its file."""
 
     key: str
     session: str
     source: str
-    entries: list[TapeEntry] = field(default_factory=list)
-    history: list[TapeEntry] = field(default_factory=list)
-    consolidated_count: int = 0
-    memory: ImportedMemory = field(default_factory=ImportedMemory)
-    is_memory: bool = False
+    entries: list[TapeEntry] = field(default_factory=list)  # each with a ``ts``, not appended yet
+    history: list[TapeEntry] = field(default_factory=list)  # ``memory.history`` events of it alone
+    consolidated_count: int = 0  # how many entries, from the first, are consolidated
+    memory: ImportedMemory = field(default_factory=ImportedMemory)  # goes to it
+    is_memory: bool = False  # its messages are lines of memory, which are proposed
 
     @property
     def messages(self) -> int:
@@ -84,59 +67,26 @@ class ImportedSession:
         return sum(entry.kind == "message" for entry in self.entries)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLine:
-    """A line of the other assistant's memory.
-
-    Attributes:
-        text: The line.
-        subject: Its heading.
-        when: When it was written, ISO 8601.
-    """
-
-    text: str
-    subject: str
-    when: str
-
-
 @dataclass(slots=True)
 class Reading:
-    """One reading of another assistant's data.
+    """One reading of another assistant's data, and what is counted of it."""
 
-    Attributes:
-        bot: The other assistant's name.
-        person: The identity whose conversations they are, such as ``telegram:42``; empty if they keep
-            their channels and chats.
-        timezone: Time zone of times without one.
-        memory_to: The session that gets the shared memory; None for the only session, or else the
-            console's.
-        problems: The first problems, one line each; ``problem_count`` is the number of all.
-        hidden: Number of messages that are left out, by reason.
-        skipped: Number of conversations without a message.
-        memory: Lines of its memory that wait for the person, by text.
-        more_memory: Number of lines beyond the limit, or too long for a fact.
-        shared: Memory for one of the conversations.
-        statuses: Number of conversations by outcome.
-        messages: Number of messages by role, with the times of the oldest and the newest.
-        proposed: Number of facts that wait for the person since.
-    """
-
-    bot: str
-    person: str
-    timezone: tzinfo
-    memory_to: str | None = None
-    problems: list[str] = field(default_factory=list)
+    bot: str  # the other assistant's name
+    person: str  # whose it is, such as ``telegram:42``; empty if it keeps its channels and chats
+    timezone: tzinfo  # of times without one
+    memory_to: str | None = None  # gets the shared memory; else the only session, or the console's
+    problems: list[str] = field(default_factory=list)  # the first ones
     problem_count: int = 0
-    hidden: Counter[str] = field(default_factory=Counter)
-    skipped: int = 0
-    memory: dict[str, MemoryLine] = field(default_factory=dict)
-    more_memory: int = 0
-    shared: ImportedMemory = field(default_factory=ImportedMemory)
-    statuses: Counter[str] = field(default_factory=Counter)
-    messages: Counter[str] = field(default_factory=Counter)
+    hidden: Counter[str] = field(default_factory=Counter)  # messages that are left out, by reason
+    skipped: int = 0  # conversations without a message
+    memory: dict[str, tuple[str, str]] = field(default_factory=dict)  # line: heading and time
+    more_memory: int = 0  # lines beyond the limit, or too long for a fact
+    shared: ImportedMemory = field(default_factory=ImportedMemory)  # for one conversation
+    statuses: Counter[str] = field(default_factory=Counter)  # conversations by outcome
+    messages: Counter[str] = field(default_factory=Counter)  # by role
     since: str = ""
     until: str = ""
-    proposed: int = 0
+    proposed: int = 0  # facts that wait for the person since
     _keys: dict[bytes, bytes] = field(default_factory=dict)
 
     @property
@@ -174,12 +124,9 @@ class Reading:
             session = f"{session[:230]}-{own.hex()[:8]}"
         taken = _digest(f"\n{session}")
         if taken in self._keys:
+            named = key[:80]
             self.report(
-                _(
-                    "{source}: another copy of conversation {key}; skipped",
-                    source=source,
-                    key=key[:80],
-                )
+                _("{source}: another copy of conversation {key}; skipped", source=source, key=named)
             )
             return None
         self._keys[taken] = own
@@ -231,7 +178,7 @@ class Reading:
             if len(self.memory) >= MOST_MEMORY_LINES or len(line) > MAX_FACT_TEXT:
                 self.more_memory += 1
                 continue
-            self.memory[line] = MemoryLine(line, heading or subject, when)
+            self.memory[line] = (heading or subject, when)
 
     def memory_session(self) -> ImportedSession | None:
         """Return a session that holds the lines of memory as messages; None if there are none."""
@@ -239,10 +186,8 @@ class Reading:
         session = self.session(f"memory-{digest}", "memory") if self.memory else None
         if session is not None:
             session.is_memory = True
-            for line in sorted(self.memory.values(), key=lambda one: one.when):
-                self.add_message(
-                    session, "assistant", line.text, ts=line.when, subject=line.subject
-                )
+            for line, (subject, when) in sorted(self.memory.items(), key=lambda one: one[1][1]):
+                self.add_message(session, "assistant", line, ts=when, subject=subject)
             session.consolidated_count = len(session.entries)
         return session
 

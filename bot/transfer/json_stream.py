@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from bot.core.i18n import _
-from bot.transfer.foreign import LONGEST, Report, refuse_constant
+from bot.transfer.foreign import LONGEST, ForeignFile, refuse_constant
 
 _BLOCK = 1024 * 1024
 _HEAD = 64 * 1024
@@ -24,49 +24,42 @@ _WRAPPED = re.compile(rb'\s*\{\s*"conversations"\s*:\s*\[')
 
 
 def read_objects(
-    stream: IO[bytes],
-    report: Report,
-    *,
-    longest: int = LONGEST,
-    block: int = _BLOCK,
-    head: int = _HEAD,
+    file: ForeignFile, *, longest: int = LONGEST, block: int = _BLOCK, head: int = _HEAD
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number, from 1, and the value of each object in an array.
 
     The text is an array of objects, an object whose first key ``conversations`` holds such an array,
     or one object alone.
     """
-    data = b""
-    while len(data) < head and (more := stream.read(head)):
-        data += more
-    data = data.removeprefix(_BOM)
-    first = data.lstrip()[:1]
-    if first not in (b"[", b"{"):
-        report(_("is no JSON array"))
-        return
-    base = 2 if _WRAPPED.match(data) else 0 if first == b"{" else 1
-    splitter = _Splitter(base, longest)
-    number = 0
-    while data:
-        for raw in splitter.split(data):
-            number += 1
-            if raw is None:
-                size = longest // 1024 // 1024
-                report(
-                    _(
+    with file.open() as stream:
+        data = b""
+        while len(data) < head and (more := stream.read(head)):
+            data += more
+        data = data.removeprefix(_BOM)
+        first = data.lstrip()[:1]
+        if first not in (b"[", b"{"):
+            file.report(_("is no JSON array"))
+            return
+        splitter = _Splitter(2 if _WRAPPED.match(data) else 0 if first == b"{" else 1, longest)
+        number, mib = 0, longest >> 20
+        while data:
+            for raw in splitter.split(data):
+                number += 1
+                if raw is None:
+                    told = _(
                         "object {number}: is longer than {size} MiB; skipped",
                         number=number,
-                        size=size,
+                        size=mib,
                     )
-                )
-                continue
-            try:
-                yield number, json.loads(raw, parse_constant=refuse_constant)
-            except (ValueError, RecursionError):
-                report(_("object {number}: cannot be read; skipped", number=number))
-        data = stream.read(block)
-    if splitter.depth > 0:
-        report(_("ends too early, after {number} complete objects", number=number))
+                    file.report(told)
+                    continue
+                try:
+                    yield number, json.loads(raw, parse_constant=refuse_constant)
+                except (ValueError, RecursionError):
+                    file.report(_("object {number}: cannot be read; skipped", number=number))
+            data = stream.read(block)
+        if splitter.depth > 0:
+            file.report(_("ends too early, after {number} complete objects", number=number))
 
 
 class _Splitter:

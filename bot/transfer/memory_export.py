@@ -281,12 +281,7 @@ async def write_archive(
     *,
     blobs: Blobs | None = None,
 ) -> ArchiveSummary:
-    """Write all memory of a session to a file; needs memory for one batch of entries, or one file.
-
-    Raises:
-        TapeNotFound: There is no such session.
-        OSError: The storage failed; the file at the path is unchanged.
-    """
+    """Write all memory of a session to a file; needs memory for one batch of entries, or one file."""
     memory = await read_session_memory(store, session)
     described = _files(store, memory, timezone, moment)
     sent = [] if blobs is None else await _blobs(store, memory.home, blobs)
@@ -310,12 +305,7 @@ async def write_archive(
 async def write_files(
     store: TapeStore, session: str, folder: Path, timezone: tzinfo, names: Collection[str]
 ) -> None:
-    """Write some of an archive's files to a folder, replacing those there.
-
-    Raises:
-        TapeNotFound: There is no such session.
-        OSError: The storage failed; the files before are written.
-    """
+    """Write some of an archive's files to a folder, replacing those there."""
     memory = await read_session_memory(store, session)
     described = _files(store, memory, timezone, SystemClock().now())
     into = private_directory(folder).resolve()

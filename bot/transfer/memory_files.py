@@ -77,11 +77,7 @@ class SessionMemory:
 
 
 async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
-    """Read a session's memory from its whole tape in batches, without a running bot; write nothing.
-
-    Raises:
-        TapeNotFound: There is no such session.
-    """
+    """Read a session's memory from its whole tape in batches, without a running bot; write nothing."""
     zone, own, home, history, messages = ZoneFold(), FactFold(), session, 0, 0
     async with aclosing(read_batches(store, session)) as parts:
         async for entries in parts:

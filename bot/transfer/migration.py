@@ -100,11 +100,7 @@ class _Copy:
                 self._differs(_value_text(name, data))
 
     async def run(self) -> None:
-        """Copy what the target does not have, and read it back; in a dry run only tell it.
-
-        Raises:
-            TapeWriteError: It does not read back the same.
-        """
+        """Copy what the target does not have, and read it back; in a dry run only tell it."""
         await self._copy_blobs()
         for tape in self._tapes:
             await self._copy_tape(tape)

@@ -60,13 +60,7 @@ async def _entries(
 
 @dataclass(frozen=True, slots=True)
 class TapeComparison:
-    """The result of comparing a tape in two stores.
-
-    Attributes:
-        entries: How many entries the first one has.
-        digest: SHA-256 over the lines of those entries, as ``bot.tape.codec`` writes them.
-        difference: The first difference, to be displayed; None if the tapes are the same.
-    """
+    """How many entries the first store has, the SHA-256 of their lines, and what differs, if anything."""
 
     entries: int
     digest: str
@@ -74,11 +68,7 @@ class TapeComparison:
 
 
 async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComparison:
-    """Read a tape from both stores in batches and compare everything.
-
-    Raises:
-        TapeNotFound: A store has no such tape.
-    """
+    """Read a tape from both stores in batches and compare everything."""
     ours, theirs = await read_tape_metadata(here, tape), await read_tape_metadata(there, tape)
     digest, count, difference = sha256(), 0, None
     for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):

@@ -6,6 +6,7 @@ written again. What ChatGPT shows is the way from ``current_node`` to the root.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,7 @@ from bot.transfer.conversion import (
     newest_leaf,
     parse_time,
     path_to,
+    text_and_files,
 )
 from bot.transfer.foreign import ForeignFile, find_files
 from bot.transfer.imported import ImportedSession, Reading
@@ -31,20 +33,18 @@ _PROFILES = {
     "about_model_message": ("user_instructions", "Custom instructions: answers"),  # for the tape
 }
 _CITED, _CITED_END = "\ue200", "\ue201"
-_KINDS = {"image_asset_pointer": "image", "audio_asset_pointer": "voice"}
 
 
 def read_chatgpt(path: Path, reading: Reading) -> Iterator[ImportedSession]:
     """Yield the conversations of an export, in the order of its files. Blocking."""
     for file in find_files(path, [*_NAMES, *(f"*/{name}" for name in _NAMES)], reading.report):
-        with file.open() as stream:
-            for number, value in read_objects(stream, file.report):
-                if isinstance(value.get("mapping"), dict):
-                    yield from _conversation(value, reading, file, number)
-                else:
-                    file.report(
-                        _("object {number} is no conversation of ChatGPT; skipped", number=number)
-                    )
+        for number, value in read_objects(file):
+            if isinstance(value.get("mapping"), dict):
+                yield from _conversation(value, reading, file, number)
+            else:
+                file.report(
+                    _("object {number} is no conversation of ChatGPT; skipped", number=number)
+                )
 
 
 def _conversation(
@@ -148,16 +148,7 @@ def _fenced(text: object) -> str:
 
 def _text_and_files(message: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     content = dict_of(message, "content")
-    texts: list[str] = []
-    files: list[dict[str, Any]] = []
-    parts = content.get("parts")
-    for part in parts if isinstance(parts, list) else []:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            texts.append(text)
-        elif isinstance(part, dict):
-            kind = _KINDS.get(str(part.get("content_type")), "file")
-            files.append(attachment(kind, kind))
+    texts, files = text_and_files(content.get("parts"), Counter())
     if not texts:
         told = (content.get(name) for name in ("text", "result"))
         texts = [one for one in told if isinstance(one, str)][:1]

@@ -11,7 +11,14 @@ from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
 from bot.core.i18n import N_, _
-from bot.transfer.conversion import attachment, dicts_in, newest_leaf, parse_time, path_to
+from bot.transfer.conversion import (
+    attachment,
+    dicts_in,
+    newest_leaf,
+    parse_time,
+    path_to,
+    text_and_files,
+)
 from bot.transfer.foreign import ForeignFile, find_files
 from bot.transfer.imported import ImportedSession, Reading
 from bot.transfer.json_stream import read_objects
@@ -43,17 +50,16 @@ def read_claude(path: Path, reading: Reading) -> Iterator[ImportedSession]:
             file.report(_(untold))
             continue
         found = 0
-        with file.open() as stream:
-            for number, value in read_objects(stream, file.report):
-                if isinstance(value.get("chat_messages"), list):
-                    found += 1
-                    yield from _conversation(value, reading, file, number)
-                elif _note_memory(value, reading, file.changed):
-                    found += 1
-                else:
-                    file.report(
-                        _("object {number} is no conversation of Claude; skipped", number=number)
-                    )
+        for number, value in read_objects(file):
+            if isinstance(value.get("chat_messages"), list):
+                found += 1
+                yield from _conversation(value, reading, file, number)
+            elif _note_memory(value, reading, file.changed):
+                found += 1
+            else:
+                file.report(
+                    _("object {number} is no conversation of Claude; skipped", number=number)
+                )
         if not found:
             file.report(_("holds no conversation and no memory; nothing of it is imported"))
 
@@ -101,18 +107,12 @@ def _shown_messages(value: dict[str, Any], reading: Reading) -> list[dict[str, A
 
 
 def _text_and_files(message: dict[str, Any], reading: Reading) -> tuple[str, list[dict[str, Any]]]:
-    blocks, texts = message.get("content"), []
-    for block in dicts_in(blocks):
-        kind = block.get("type")
-        if kind == "text" and isinstance(block.get("text"), str):
-            texts.append(block["text"])
-        elif kind in ("thinking", "redacted_thinking"):
-            reading.hidden["thoughts"] += 1
-        elif kind is not None:
-            reading.hidden[N_("to and from tools")] += 1
+    blocks = message.get("content")
+    texts, others = text_and_files(blocks if isinstance(blocks, list) else [], reading.hidden)
+    if others:
+        reading.hidden[N_("to and from tools")] += len(others)
     if not isinstance(blocks, list) or not blocks:
-        told = message.get("text")
-        texts = [told] if isinstance(told, str) else []
+        texts, _unused = text_and_files(message.get("text"), reading.hidden)
     text = "\n\n".join(part.strip() for part in texts if part.strip() and _BLOCKED not in part)
     files: dict[str, dict[str, Any]] = {}
     for place, one in enumerate(dicts_in(message.get("attachments"))):

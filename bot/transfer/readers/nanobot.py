@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, event, message, system, tool_call, tool_result
-from bot.transfer.conversion import attachment, dicts_in, parse_time, user_message
+from bot.transfer.conversion import attachment, dicts_in, parse_time, text_and_files, user_message
 from bot.transfer.foreign import ForeignFile, find_files
 from bot.transfer.imported import ImportedSession, Reading
 from bot.transfer.memory_files import NOTICE
@@ -146,7 +147,9 @@ def _entry(
     ``pending`` has the calls of the last request that have no result yet, in order: names by ids.
     """
     role, content = value.get("role"), value.get("content")
-    text, files = _text_and_files(content)
+    content = _json(content) if isinstance(content, dict) else content
+    texts, files = text_and_files(content, Counter())
+    text = "\n".join(texts)
     if role == "user":
         media = value.get("media")
         paths = [one for one in media if isinstance(one, str)] if isinstance(media, list) else []
@@ -185,22 +188,6 @@ def _call(place: int, call: dict[str, Any]) -> dict[str, str]:
         "name": str(function.get("name") or "unknown"),
         "arguments": arguments if isinstance(arguments, str) else _json(arguments),
     }
-
-
-def _text_and_files(content: object) -> tuple[str, list[dict[str, Any]]]:
-    """Return the text of a message's content, and its other parts as attachments."""
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else _json(content) if content else "", []
-    texts: list[str] = []
-    files: list[dict[str, Any]] = []
-    for part in content:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            texts.append(text)
-        elif isinstance(part, dict):
-            kind = str(part.get("type") or "file").removesuffix("_url").removeprefix("input_")
-            files.append(attachment(kind, kind))
-    return "\n".join(texts), files
 
 
 def _first_text(value: dict[str, Any], *names: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.core.i18n import N_, _
 from bot.core.patterns import LazyPattern
-from bot.transfer.conversion import attachment, dicts_in, parse_time, path_to
+from bot.transfer.conversion import parse_time, path_to, text_and_files
 from bot.transfer.foreign import ForeignFile, find_files
 from bot.transfer.imported import ImportedSession, Reading
 
@@ -99,7 +99,8 @@ def _conversation(file: ForeignFile, reading: Reading) -> Iterator[ImportedSessi
             continue
         for one in (message, value):
             moment = parse_time(one.get("timestamp"), reading.timezone) or moment
-        raw, files = _text_and_files(message.get("content"), reading)
+        texts, files = text_and_files(message.get("content"), reading.hidden)
+        raw = "\n".join(texts)
         if any(mark in raw for mark in _GROUP_MARKS) and message.get("role") == "user":
             reading.hidden[_OF_OTHERS] += 1
             session.entries.clear()
@@ -140,24 +141,6 @@ def _hidden_reason(message: dict[str, Any], text: str) -> str | None:
         return N_("written by OpenClaw itself")
     is_silent = role == "assistant" and text in ("HEARTBEAT_OK", "NO_REPLY")
     return N_("silent answers") if is_silent else None
-
-
-def _text_and_files(content: object, reading: Reading) -> tuple[str, list[dict[str, Any]]]:
-    if isinstance(content, str):
-        return content, []
-    texts: list[str] = []
-    files: list[dict[str, Any]] = []
-    for part in dicts_in(content):
-        kind = part.get("type")
-        if kind == "text" and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif kind == "thinking":
-            reading.hidden["thoughts"] += 1
-        elif kind in ("toolCall", "tool_use", "toolResult"):
-            reading.hidden[N_("to and from tools")] += 1
-        elif kind is not None:
-            files.append(attachment(str(kind), str(kind)))
-    return "\n".join(texts), files
 
 
 def _own_text(text: str) -> str:
