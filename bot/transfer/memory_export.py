@@ -27,7 +27,7 @@ from bot.core.patterns import LazyPattern
 from bot.memory.gate.belief_updates import is_current, sort_by_confidence
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP
-from bot.memory.records.episodes import EPISODE_EVENT, entry_of
+from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
@@ -79,11 +79,9 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a date in a zip
 _KEPT = 10
 
 
-def _files(
-    store: TapeStore, memory: SessionMemory, timezone: tzinfo, moment: datetime
-) -> dict[str, tuple[str, Pieces]]:
+def _files(store: TapeStore, memory: SessionMemory) -> dict[str, tuple[str, Pieces]]:
     """Return what is exported: by file name what the README says of it, and its content."""
-    session, facts = memory.session, memory.facts
+    session, facts, timezone = memory.session, memory.facts, memory.timezone
     told = MarkdownTranscript(timezone)
     head = {"session": session, "home": memory.home}
     values = [one.as_json() for one in current_references(facts.compartments)]
@@ -119,11 +117,11 @@ def _files(
         ),
         "beliefs.md": (
             N_("conclusions, with their confidence and evidence"),
-            _beliefs(store, memory, moment, timezone),
+            _beliefs(store, memory),
         ),
         "problems.md": (
             N_("current and past problems: names, states, summaries, notes"),
-            _once(problems_md(memory.own.compartments, moment, timezone)),
+            _once(problems_md(memory)),
         ),
         "decisions.jsonl": (
             N_("every change of these, with its reason and author; a line each"),
@@ -161,13 +159,10 @@ async def _references(store: TapeStore, memory: SessionMemory) -> Pieces:
             yield _encoded(reference_md(versions))
 
 
-async def _beliefs(
-    store: TapeStore, memory: SessionMemory, moment: datetime, timezone: tzinfo
-) -> Pieces:
+async def _beliefs(store: TapeStore, memory: SessionMemory) -> Pieces:
     current = filter(is_current, memory.facts.compartments.patterns.values())
-    for belief in sort_by_confidence([*current], moment):
-        found = {ground: await entry_of(store, ground) for ground in belief.evidence_ids}
-        yield _encoded(belief_md(belief, memory.facts, found, moment, timezone))
+    for belief in sort_by_confidence([*current], memory.now):
+        yield _encoded(await belief_md(belief, memory, store))
 
 
 async def _blobs(store: TapeStore, home: str, blobs: Blobs) -> list[tuple[str, Pieces]]:
@@ -282,23 +277,19 @@ async def write_archive(
     blobs: Blobs | None = None,
 ) -> ArchiveSummary:
     """Write all memory of a session to a file; needs memory for one batch of entries, or one file."""
-    memory = await read_session_memory(store, session)
-    described = _files(store, memory, timezone, moment)
+    memory = await read_session_memory(store, session, timezone, moment)
+    described, dailies = _files(store, memory), memory.zone.dailies
     sent = [] if blobs is None else await _blobs(store, memory.home, blobs)
-    members: list[tuple[str, Pieces]] = [
-        ("README.txt", _readme(memory, described, timezone, moment, bool(sent)))
-    ]
+    members = [("README.txt", _readme(memory, described, has_files=bool(sent)))]
     for name, (_about, pieces) in described.items():
-        notes = [
-            (_note_name(one.date), _once(f"{one.content.strip()}\n")) for one in memory.zone.dailies
-        ]
+        notes = [(_note_name(one.date), _once(f"{one.content.strip()}\n")) for one in dailies]
         members += notes if name == "notes/" else [(name, pieces)]
     members += sent
     async with AsyncExitStack() as opened:
         for _name, pieces in members:
             await opened.enter_async_context(aclosing(pieces))
         size = await in_own_thread(partial(_write, path, members, moment.astimezone(timezone)))
-    counts = (len(memory.facts.active()), memory.history, len(memory.zone.dailies), memory.messages)
+    counts = (len(memory.facts.active()), memory.history, len(dailies), memory.messages)
     return ArchiveSummary(path, size, *counts, len(sent))
 
 
@@ -306,8 +297,7 @@ async def write_files(
     store: TapeStore, session: str, folder: Path, timezone: tzinfo, names: Collection[str]
 ) -> None:
     """Write some of an archive's files to a folder, replacing those there."""
-    memory = await read_session_memory(store, session)
-    described = _files(store, memory, timezone, SystemClock().now())
+    described = _files(store, await read_session_memory(store, session, timezone))
     into = private_directory(folder).resolve()
     for name in names:
         async with aclosing(described[name][1]) as pieces:
@@ -320,18 +310,14 @@ def _write_one(path: Path, pieces: Pieces) -> None:
 
 
 def _readme(
-    memory: SessionMemory,
-    described: Mapping[str, tuple[str, Pieces]],
-    timezone: tzinfo,
-    moment: datetime,
-    has_files: bool,
+    memory: SessionMemory, described: Mapping[str, tuple[str, Pieces]], *, has_files: bool
 ) -> Pieces:
     abouts = {name: about for name, (about, _pieces) in described.items()}
     abouts |= {"files/": N_("the files that are kept here")} if has_files else {}
-    local = f"{moment.astimezone(timezone):%Y-%m-%d %H:%M}"
+    local = f"{memory.now.astimezone(memory.timezone):%Y-%m-%d %H:%M}"
     text = _(_HEAD, session=memory.session, moment=local)
     text += "".join(f"{name:<20}{_(about)}\n" for name, about in abouts.items())
-    return _once(text + _(_TAIL, timezone=getattr(timezone, "key", timezone)))
+    return _once(text + _(_TAIL, timezone=getattr(memory.timezone, "key", memory.timezone)))
 
 
 def _note_name(day: str) -> str:

@@ -7,7 +7,7 @@ Rule 2: erased and expired records are left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -24,7 +24,7 @@ from bot.memory.records.compartment_records import (
     SynthesizedPattern,
     parse_utc_time,
 )
-from bot.memory.records.compartments import Compartments
+from bot.memory.records.episodes import entry_of
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
@@ -57,6 +57,7 @@ OTHER = "Other"
 """The heading of facts without a subject."""
 
 _EXCERPT = 200
+_NEVER = datetime.fromtimestamp(0, UTC)
 _TIME = "%Y-%m-%d %H:%M"
 _DATED = LazyPattern(r"\[\d{4}-\d\d-\d\d")
 _BLANKS = LazyPattern(r"\n\s*\n")
@@ -74,9 +75,13 @@ class SessionMemory:
     own: FactFold
     history: int
     messages: int
+    timezone: tzinfo
+    now: datetime
 
 
-async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
+async def read_session_memory(
+    store: TapeStore, session: str, timezone: tzinfo = UTC, now: datetime = _NEVER
+) -> SessionMemory:
     """Read a session's memory from its whole tape in batches, without a running bot; write nothing."""
     zone, own, home, history, messages = ZoneFold(), FactFold(), session, 0, 0
     async with aclosing(read_batches(store, session)) as parts:
@@ -98,7 +103,8 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
         except TapeNotFound:
             facts = FactFold()
     title = await store.get_title(session)
-    return SessionMemory(session, title, home, facts, zone.snapshot, own, history, messages)
+    counts = (history, messages)
+    return SessionMemory(session, title, home, facts, zone.snapshot, own, *counts, timezone, now)
 
 
 def memory_md(memory: SessionMemory) -> str:
@@ -130,34 +136,32 @@ def history_md(entry: TapeEntry, timezone: tzinfo) -> str:
     return f"{text}\n\n"
 
 
-def problems_md(compartments: Compartments, now: datetime, timezone: tzinfo) -> str:
+def problems_md(memory: SessionMemory) -> str:
     """Render ``problems.md``: each problem with its state, summary and notes."""
+    compartments = memory.own.compartments
     names = dict.fromkeys([GENERAL_PROBLEM, *compartments.problems])
-    problems = [problem for problem in map(compartments.problem, names) if problem is not None]
-    parts = [_problem_md(problem, compartments, now, timezone) for problem in problems]
-    return "\n\n".join(parts) + "\n"
+    problems = filter(None, map(compartments.problem, names))
+    return "\n\n".join(_problem_md(problem, memory) for problem in problems) + "\n"
 
 
-def _problem_md(
-    problem: Problem, compartments: Compartments, now: datetime, timezone: tzinfo
-) -> str:
+def _problem_md(problem: Problem, memory: SessionMemory) -> str:
+    compartments, zone = memory.own.compartments, memory.timezone
     active = problem.problem_id == compartments.active_problem
     is_general = problem.problem_id == GENERAL_PROBLEM
-    state = _problem_state("paused" if problem.state == "active" and not active else problem.state)
-    told = [_("{state}, priority {number}", state=state, number=problem.priority)]
+    state = "active" if active else "paused" if problem.state == "active" else problem.state
+    named = {"state": _problem_state(state), "number": problem.priority}
+    told = [_("{state}, priority {number}", **named)]
     if not is_general:
-        made, used = problem.created_at, problem.last_active
-        told += [
-            _("made {time}", time=f"{made.astimezone(timezone):{_TIME}}"),
-            _("last worked on {time}", time=f"{used.astimezone(timezone):{_TIME}}"),
-        ]
+        made, used = problem.created_at.astimezone(zone), problem.last_active.astimezone(zone)
+        told.append(_("made {time}", time=f"{made:{_TIME}}"))
+        told.append(_("last worked on {time}", time=f"{used:{_TIME}}"))
     name = problem.name if is_general else f"{_line(problem.name)} ({problem.problem_id})"
     parts = [f"# {name}", ", ".join(told)]
     if problem.summary:
         parts.append(translate_summary(problem.summary))
-    working = compartments.working_set(problem.problem_id, now)
+    working = compartments.working_set(problem.problem_id, memory.now)
     if working is not None and not working.empty:
-        until = f"{working.expires_at.astimezone(timezone):{_TIME}}"
+        until = f"{working.expires_at.astimezone(zone):{_TIME}}"
         parts.append(f"## {_('Working set, until {time}', time=until)}")
         notes = [(kind, text) for kind in NOTE_KINDS for text in note_lines(working, kind)]
         parts.append("\n".join(f"- {kind}: {_line(text)}" for kind, text in notes))
@@ -185,13 +189,7 @@ def _value(reference: SharedReference) -> str:
     return _("(removed)") if reference.value is None else _told(reference.value)
 
 
-def belief_md(
-    belief: SynthesizedPattern,
-    facts: FactFold,
-    entries: Mapping[str, tuple[str, TapeEntry] | None],
-    now: datetime,
-    timezone: tzinfo,
-) -> str:
+async def belief_md(belief: SynthesizedPattern, memory: SessionMemory, store: TapeStore) -> str:
     """Render a section of ``beliefs.md``: a belief with its confidence and evidence."""
     kind = {
         "conclusion": pgettext("belief", "conclusion"),
@@ -205,38 +203,33 @@ def belief_md(
         "stale": pgettext("belief", "no longer used"),
         "retired": pgettext("belief", "ended"),
     }[belief.status]
-    number = f"{belief.confidence_at(now):.2f}"
+    number = f"{belief.confidence_at(memory.now):.2f}"
     named = {"kind": kind, "status": status, "number": number}
     head = _("{kind}, {status}, confidence {number}", **named)
     more = [f"{key}: {_told(held)}" for key, held in belief.content.items() if key != "text"]
     parts = [f"# {belief.id}: {head}", "\n".join([_told(belief.text), *more])]
     parts += [f"({_line(reason_text(belief.reason))})"] if belief.reason else []
-    rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in belief.evidence_ids]
+    rests = [f"- {await _ground(ground, memory, store)}" for ground in belief.evidence_ids]
     return "\n\n".join([*parts, "\n".join([_("Evidence:"), *rests])]) + "\n\n"
 
 
-def _ground(
-    ground: str,
-    facts: FactFold,
-    entries: Mapping[str, tuple[str, TapeEntry] | None],
-    timezone: tzinfo,
-) -> str:
-    gone = _("(gone)")
+async def _ground(ground: str, memory: SessionMemory, store: TapeStore) -> str:
+    """Return what a belief rests on: a fact, another belief, or an entry of a tape."""
+    patterns = memory.facts.compartments.patterns
     if ground.isascii() and ground.isdecimal():
-        fact = facts.get(int(ground))
-        text = _line(fact.text) if fact is not None else gone
+        fact = memory.facts.get(int(ground))
+        text = _line(fact.text) if fact is not None else _("(gone)")
         return _("fact {number}: {text}", number=ground, text=text)
-    if ground in facts.compartments.patterns:
-        return f"{ground}: {_line(facts.compartments.patterns[ground].text) or gone}"
-    found = entries.get(ground)
-    if found is None:
+    if ground in patterns:
+        return f"{ground}: {_line(patterns[ground].text) or _('(gone)')}"
+    if (found := await entry_of(store, ground)) is None:
         return ground
     entry = found[1]
     if is_erased(entry):
         return _("{evidence}: (erased)", evidence=ground)
     words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
     told = f": {words}" if words else ""
-    return f"{ground} ({shown_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
+    return f"{ground} ({shown_entry_time(entry, memory.timezone)}, {speaker_label(entry)}){told}"
 
 
 def _told(value: Any) -> str:
