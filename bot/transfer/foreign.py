@@ -3,6 +3,7 @@
 Rule 1: only whole files with one name are read, no links, pipes or devices; a member's name only chooses.
 Rule 2: nothing is unpacked to disk, and at most one object, line or text of a file is in memory.
 Rule 3: what cannot be read, is too long or expands suspiciously costs only itself, and is reported.
+    Of a file that ends too early, what is complete before its end is read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 import stat
 import zipfile
 import zlib
@@ -30,6 +32,12 @@ Report = Callable[[str], None]
 LONGEST = 32 * 1024 * 1024
 """Bytes of one object, line or text."""
 
+_BLOCK = 1024 * 1024
+_HEAD = 64 * 1024
+_BOM = b"\xef\xbb\xbf"
+_IN_STRING = re.compile(rb'\\.|"', re.DOTALL)
+_BETWEEN = re.compile(rb'["{}\[\]]')
+_WRAPPED = re.compile(rb'\s*\{\s*"conversations"\s*:\s*\[')
 _LONGEST_RATIO = 200
 _ALWAYS_READ = 64 * 1024 * 1024
 _UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -104,7 +112,7 @@ class ForeignFile:
                     continue
                 try:
                     text = self._decoded(raw, "utf-8-sig")
-                    yield number, json.loads(text, parse_constant=refuse_constant)
+                    yield number, json.loads(text, parse_constant=_refuse_constant)
                 except (ValueError, RecursionError):
                     self.tell(
                         _("{shown}, line {number}: cannot be read", shown=self.shown, number=number)
@@ -137,8 +145,7 @@ class _Bounded(io.RawIOBase):
         return len(data)
 
 
-def refuse_constant(constant: str) -> None:
-    """Refuse what is no JSON: NaN and infinities."""
+def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
@@ -196,3 +203,86 @@ def _members(path: Path, patterns: Iterable[str], tell: Report) -> Iterator[Fore
             yield ForeignFile(path, f"{path.name}/{member.filename}", tell, member)
         else:
             tell(_("{shown}: is a link or no file; skipped", shown=member.filename))
+
+
+def read_objects(
+    file: ForeignFile, *, longest: int = LONGEST, block: int = _BLOCK, head: int = _HEAD
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number, from 1, and the value of each object in an array.
+
+    The text is an array of objects, an object whose first key ``conversations`` holds such an array,
+    or one object alone.
+    """
+    with file.open() as stream:
+        data = b""
+        while len(data) < head and (more := stream.read(head)):
+            data += more
+        data = data.removeprefix(_BOM)
+        first = data.lstrip()[:1]
+        if first not in (b"[", b"{"):
+            file.report(_("is no JSON array"))
+            return
+        splitter = _Splitter(2 if _WRAPPED.match(data) else 0 if first == b"{" else 1, longest)
+        number, mib = 0, longest >> 20
+        while data:
+            for raw in splitter.split(data):
+                number += 1
+                if raw is None:
+                    told = _(
+                        "object {number}: is longer than {size} MiB; skipped",
+                        number=number,
+                        size=mib,
+                    )
+                    file.report(told)
+                    continue
+                try:
+                    yield number, json.loads(raw, parse_constant=_refuse_constant)
+                except (ValueError, RecursionError):
+                    file.report(_("object {number}: cannot be read; skipped", number=number))
+            data = stream.read(block)
+        if splitter.depth > 0:
+            file.report(_("ends too early, after {number} complete objects", number=number))
+
+
+class _Splitter:
+    """Cuts blocks into the bytes of objects, by the brackets outside of strings.
+
+    Attributes:
+        depth: How many brackets are open.
+    """
+
+    def __init__(self, base: int, longest: int) -> None:
+        self.depth = 0
+        self._base, self._longest = base, longest
+        self._in_string = self._escaped = self._inside = False
+        self._parts: list[bytes] = []
+        self._held = 0
+
+    def split(self, data: bytes) -> Iterator[bytes | None]:
+        """Yield the objects that end in a block; None for one that is too long."""
+        begin, at, self._escaped = 0, int(self._escaped), False
+        while found := (_IN_STRING if self._in_string else _BETWEEN).search(data, at):
+            at, mark = found.end(), found[0]
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif mark in (b"{", b"["):
+                if self.depth == self._base and mark == b"{":
+                    begin, self._inside = found.start(), True
+                self.depth += 1
+            elif mark in (b"}", b"]"):
+                self.depth -= 1
+                if self.depth == self._base and self._inside:
+                    self._hold(data[begin:at])
+                    yield b"".join(self._parts) if self._held <= self._longest else None
+                    self._parts, self._held, self._inside = [], 0, False
+        # The character that a backslash at the end escapes is in the next block.
+        self._escaped = self._in_string and at < len(data) and data.endswith(b"\\")
+        if self._inside:
+            self._hold(data[begin:])
+
+    def _hold(self, part: bytes) -> None:
+        self._held += len(part)
+        if self._held <= self._longest:
+            self._parts.append(part)
+        else:
+            self._parts = []

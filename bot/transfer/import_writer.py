@@ -43,16 +43,7 @@ from bot.memory.records.tombstones import is_erased
 from bot.memory.session.linking.scope_registry import person_scope, scope_entry
 from bot.memory.session.long_term_memory import lines_with_headings
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.session.state.zone_snapshot import (
-    MAX_LONG_TERM_BYTES,
-    MAX_NOTE_BYTES,
-    REFERENCE_EVENT,
-    SHARED_EVENT,
-    DailyNote,
-    MemorySnapshot,
-    ZoneFold,
-    zone_entries,
-)
+from bot.memory.session.state import zone_snapshot as zones
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     MEMORY_OPEN,
@@ -64,13 +55,25 @@ from bot.tape.entries import (
 )
 from bot.tape.service import TapeService
 from bot.tape.store import HEADER_EVENT, TapeStore
-from bot.transfer.conversion import is_private
-from bot.transfer.imported import CONSOLE_SESSION, ImportedMemory, ImportedSession, Reading
+from bot.transfer.imported import (
+    CONSOLE_SESSION,
+    ImportedMemory,
+    ImportedSession,
+    Reading,
+    is_private,
+)
 from bot.transfer.readers import READERS
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
 _BOOKKEEPING = frozenset(
-    {HEADER_EVENT, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, SHARED_EVENT, REFERENCE_EVENT}
+    {
+        HEADER_EVENT,
+        SESSION_START,
+        MEMORY_OPEN,
+        MEMORY_SEAL,
+        zones.SHARED_EVENT,
+        zones.REFERENCE_EVENT,
+    }
 )
 _PIECE = 350  # characters; a passage is recalled up to 400
 
@@ -182,7 +185,7 @@ class ImportWriter:
         self, session: ImportedSession, digest: str, version: int, there: list[TapeEntry]
     ) -> list[TapeEntry]:
         """Return all entries to append to a tape of this version."""
-        reading, now, zone = self.reading, self.clock.now(), ZoneFold()
+        reading, now, zone = self.reading, self.clock.now(), zones.ZoneFold()
         for entry in there:
             zone.apply(entry)
         snapshot, rest = _fit(session.memory, zone.snapshot, now, self.retention_days)
@@ -199,7 +202,7 @@ class ImportWriter:
         home = self._home(session.session)
         if home != session.session and (reading.person or session.memory):
             entries.append(scope_entry(home))
-        entries += zone_entries(snapshot, format_time(now)) if session.memory else []
+        entries += zones.zone_entries(snapshot, format_time(now)) if session.memory else []
         if session.consolidated_count:
             settled = session.entries[: session.consolidated_count]
             state = {"through": first + len(settled) - 1}
@@ -271,8 +274,8 @@ def _digest(session: ImportedSession) -> str:
 
 
 def _fit(
-    memory: ImportedMemory, current: MemorySnapshot, now: datetime, days: int
-) -> tuple[MemorySnapshot, list[TapeEntry]]:
+    memory: ImportedMemory, current: zones.MemorySnapshot, now: datetime, days: int
+) -> tuple[zones.MemorySnapshot, list[TapeEntry]]:
     """Return the zone with what it has room for, and what is too old or too long as history."""
     notes, lines = [], memory.text.split("\n")
     long = [line for line in lines if len(line) > MAX_FACT_TEXT]
@@ -280,12 +283,12 @@ def _fit(
     # All lines become facts; these are in the first prompt.
     shown = "\n".join(line for line in lines if len(line) <= MAX_FACT_TEXT)
     data = shown.encode("utf-8", "backslashreplace")
-    if len(data) > MAX_LONG_TERM_BYTES:
-        shown = data[:MAX_LONG_TERM_BYTES].decode("utf-8", "ignore").rpartition("\n")[0]
+    if len(data) > zones.MAX_LONG_TERM_BYTES:
+        shown = data[: zones.MAX_LONG_TERM_BYTES].decode("utf-8", "ignore").rpartition("\n")[0]
     oldest = (now - timedelta(days=days)).date().isoformat()
     for day, note in sorted(memory.notes.items()):
-        if day >= oldest and len(note.encode("utf-8", "backslashreplace")) <= MAX_NOTE_BYTES:
-            notes.append(DailyNote(day, note))
+        if day >= oldest and len(note.encode("utf-8", "backslashreplace")) <= zones.MAX_NOTE_BYTES:
+            notes.append(zones.DailyNote(day, note))
         else:
             noon = min(f"{day}T12:00:00.000+00:00", format_time(now))
             rest += _pieces(f"Notes of {day}", note, noon)  # for the tape

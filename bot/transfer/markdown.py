@@ -15,6 +15,7 @@ from bot.agent.schedules.wording import event_text
 from bot.agent.texts import known_text
 from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
+from bot.memory.records import transcript
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.conversation_entries import (
@@ -29,12 +30,6 @@ from bot.memory.records.event_names import (
 )
 from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
-from bot.memory.records.transcript import (
-    answer_text,
-    message_author,
-    shown_entry_time,
-    speaker_label,
-)
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"
@@ -90,11 +85,11 @@ class MarkdownTranscript:
             remarks.append(_("in place of #{old}", old=old))
         elif "edits" in entry.meta:
             remarks.append(_("an edit"))
-        text = answer_text(entry)
+        text = transcript.answer_text(entry)
         quote = entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
-        block = self._said(message_author(entry), entry, text, remarks)
+        block = self._said(transcript.message_author(entry), entry, text, remarks)
         for file in attachments_in(entry.meta):
             note = f" ({_inline(known_text(file.note))})" if file.note else ""
             block += f"\n- {file.kind} {_code(file.name)}{note}\n"
@@ -108,7 +103,7 @@ class MarkdownTranscript:
                 if target
                 else ""
             )
-        block = f"\n## {_inline(str(entry.name))}, {shown_entry_time(entry, self._timezone)}\n"
+        block = f"\n## {_inline(str(entry.name))}, {transcript.shown_entry_time(entry, self._timezone)}\n"
         if summary := boundary_summary(entry.data).strip():
             block += f"\n{_quoted(summary)}\n"
         for step in boundary_steps(entry.data):
@@ -119,7 +114,7 @@ class MarkdownTranscript:
         data = entry.data
         if entry.name == _COMMAND:
             text = f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
-            return self._said(speaker_label(entry), entry, text)
+            return self._said(transcript.speaker_label(entry), entry, text)
         if entry.name == REPLY:
             return self._said("tapebot", entry, str(data.get("text") or ""))
         if entry.name == HISTORY_EVENT:
@@ -134,7 +129,7 @@ class MarkdownTranscript:
 
     def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
         about = ", ".join(
-            [shown_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
+            [transcript.shown_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
         )
         return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
 

@@ -32,12 +32,7 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
 from bot.memory.session.archive_summary import ArchiveSummary
-from bot.memory.session.bus.shared_reference import (
-    SharedReferenceStore,
-    citation,
-    current_references,
-    sort_references,
-)
+from bot.memory.session.bus import shared_reference as references
 from bot.memory.session.file_folder import FileFolders, folder_tapes_of, listing
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
@@ -52,16 +47,9 @@ from bot.tape.codec import encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
+from bot.transfer import memory_files
 from bot.transfer.markdown import MarkdownTranscript
-from bot.transfer.memory_files import (
-    SessionMemory,
-    belief_md,
-    history_md,
-    memory_md,
-    problems_md,
-    read_session_memory,
-    reference_md,
-)
+from bot.transfer.memory_files import SessionMemory, read_session_memory
 from bot.transfer.whole_files import atomic_writer, in_own_thread, pulled
 
 Pieces = AsyncGenerator[bytes, None]
@@ -84,18 +72,20 @@ def _files(store: TapeStore, memory: SessionMemory) -> dict[str, tuple[str, Piec
     session, facts, timezone = memory.session, memory.facts, memory.timezone
     told = MarkdownTranscript(timezone)
     head = {"session": session, "home": memory.home}
-    values = [one.as_json() for one in current_references(facts.compartments)]
+    values = [one.as_json() for one in references.current_references(facts.compartments)]
     # Of an erased fact only its number is left.
     known = [fact for fact in facts.facts.values() if fact.text]
     changes = _said(store, memory) if memory.home == session else read_batches(store, memory.home)
     return {
         "MEMORY.md": (
             N_("active facts, a line each, by subject"),
-            _once(memory_md(memory)),
+            _once(memory_files.memory_md(memory)),
         ),
         "HISTORY.md": (
             N_("summaries of consolidated messages, oldest first"),
-            _each(read_batches(store, session), lambda entry: history_md(entry, timezone)),
+            _each(
+                read_batches(store, session), lambda entry: memory_files.history_md(entry, timezone)
+            ),
         ),
         "notes/": (N_("daily notes, a file per day"), _once("")),
         "facts.json": (
@@ -121,7 +111,7 @@ def _files(store: TapeStore, memory: SessionMemory) -> dict[str, tuple[str, Piec
         ),
         "problems.md": (
             N_("current and past problems: names, states, summaries, notes"),
-            _once(problems_md(memory)),
+            _once(memory_files.problems_md(memory)),
         ),
         "decisions.jsonl": (
             N_("every change of these, with its reason and author; a line each"),
@@ -149,20 +139,23 @@ def _is_decision(entry: TapeEntry) -> bool:
 async def _references(store: TapeStore, memory: SessionMemory) -> Pieces:
     kind: ScopeKind = "session" if memory.home == memory.session else "person"
     scope = ScopeMemory(TapeService(store, memory.home), kind, SystemClock(), memory.facts)
-    values, compartments = SharedReferenceStore(scope, scope.clock), memory.facts.compartments
-    for current in sort_references(compartments.references.values()):
+    values, compartments = (
+        references.SharedReferenceStore(scope, scope.clock),
+        memory.facts.compartments,
+    )
+    for current in references.sort_references(compartments.references.values()):
         numbers = sorted(compartments.versions[current.key], reverse=True)
         found = [await values.get(current.key, number) for number in numbers]
-        versions = [(one, citation(one, scope)) for one in found if one is not None]
+        versions = [(one, references.citation(one, scope)) for one in found if one is not None]
         # A key whose words were erased is left out.
         if any(one.value is not None for one, _cited in versions):
-            yield _encoded(reference_md(versions))
+            yield _encoded(memory_files.reference_md(versions))
 
 
 async def _beliefs(store: TapeStore, memory: SessionMemory) -> Pieces:
     current = filter(is_current, memory.facts.compartments.patterns.values())
     for belief in sort_by_confidence([*current], memory.now):
-        yield _encoded(await belief_md(belief, memory, store))
+        yield _encoded(await memory_files.belief_md(belief, memory, store))
 
 
 async def _blobs(store: TapeStore, home: str, blobs: Blobs) -> list[tuple[str, Pieces]]:

@@ -17,6 +17,7 @@ from bot.core.errors import TapeNotFound
 from bot.core.i18n import _, pgettext
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
+from bot.memory.records import transcript
 from bot.memory.records.attachments import one_line
 from bot.memory.records.compartment_records import (
     Problem,
@@ -29,12 +30,6 @@ from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
 from bot.memory.records.tombstones import is_erased
-from bot.memory.records.transcript import (
-    format_timestamp,
-    message_content,
-    shown_entry_time,
-    speaker_label,
-)
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.bus.working_set import translate_summary
 from bot.memory.session.scope.scope_memory import load_fact_entries
@@ -131,7 +126,9 @@ def history_md(entry: TapeEntry, timezone: tzinfo) -> str:
     if not text:
         return ""
     if _DATED.match(text) is None:
-        since = format_timestamp(entry.data.get("from") or entry.meta.get("ts"), timezone)
+        since = transcript.format_timestamp(
+            entry.data.get("from") or entry.meta.get("ts"), timezone
+        )
         text = f"[{since}] {text}"
     return f"{text}\n\n"
 
@@ -227,9 +224,11 @@ async def _ground(ground: str, memory: SessionMemory, store: TapeStore) -> str:
     entry = found[1]
     if is_erased(entry):
         return _("{evidence}: (erased)", evidence=ground)
-    words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
+    words = one_line(
+        transcript.message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT
+    )
     told = f": {words}" if words else ""
-    return f"{ground} ({shown_entry_time(entry, memory.timezone)}, {speaker_label(entry)}){told}"
+    return f"{ground} ({transcript.shown_entry_time(entry, memory.timezone)}, {transcript.speaker_label(entry)}){told}"
 
 
 def _told(value: Any) -> str:

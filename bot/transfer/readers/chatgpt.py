@@ -14,7 +14,10 @@ from typing import Any
 
 from bot.core.i18n import N_, _
 from bot.memory.records.evidence import MEMORY_PAUSED
-from bot.transfer.conversion import (
+from bot.transfer.foreign import ForeignFile, find_files, read_objects
+from bot.transfer.imported import (
+    ImportedSession,
+    Reading,
     attachment,
     dict_of,
     dicts_in,
@@ -23,9 +26,6 @@ from bot.transfer.conversion import (
     path_to,
     text_and_files,
 )
-from bot.transfer.foreign import ForeignFile, find_files
-from bot.transfer.imported import ImportedSession, Reading
-from bot.transfer.json_stream import read_objects
 
 _NAMES = ("conversations.json", "conversations-*.json", "*.zip")
 _PROFILES = {

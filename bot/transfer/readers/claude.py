@@ -11,7 +11,10 @@ from typing import Any
 
 from bot.core.clock import parse_time as parse_iso
 from bot.core.i18n import N_, _
-from bot.transfer.conversion import (
+from bot.transfer.foreign import ForeignFile, find_files, read_objects
+from bot.transfer.imported import (
+    ImportedSession,
+    Reading,
     attachment,
     dicts_in,
     newest_leaf,
@@ -19,9 +22,6 @@ from bot.transfer.conversion import (
     path_to,
     text_and_files,
 )
-from bot.transfer.foreign import ForeignFile, find_files
-from bot.transfer.imported import ImportedSession, Reading
-from bot.transfer.json_stream import read_objects
 
 _UNTOLD = {
     "projects": N_("instructions and documents of projects are not read"),

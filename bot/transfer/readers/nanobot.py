@@ -20,9 +20,16 @@ from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, event, message, system, tool_call, tool_result
-from bot.transfer.conversion import attachment, dicts_in, parse_time, text_and_files, user_message
 from bot.transfer.foreign import ForeignFile, find_files
-from bot.transfer.imported import ImportedSession, Reading
+from bot.transfer.imported import (
+    ImportedSession,
+    Reading,
+    attachment,
+    dicts_in,
+    parse_time,
+    text_and_files,
+    user_message,
+)
 from bot.transfer.memory_files import NOTICE
 
 _DATABASE = "sessions.sqlite3"

@@ -14,9 +14,8 @@ from typing import Any
 
 from bot.core.i18n import N_, _
 from bot.core.patterns import LazyPattern
-from bot.transfer.conversion import parse_time, path_to, text_and_files
 from bot.transfer.foreign import ForeignFile, find_files
-from bot.transfer.imported import ImportedSession, Reading
+from bot.transfer.imported import ImportedSession, Reading, parse_time, path_to, text_and_files
 
 _TRANSCRIPTS = ("agents/*/sessions/sessions.json", "agents/*/sessions/*.jsonl")
 _LOOSE = ("sessions.json", "*.jsonl")

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.transfer.foreign import ForeignFile
-from bot.transfer.json_stream import read_objects
+from bot.transfer.foreign import ForeignFile, read_objects
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(
