@@ -16,7 +16,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -73,18 +73,24 @@ class ForeignFile:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open the file; what goes wrong while it is read is reported and ends the block."""
+        """Open the file; what goes wrong is reported, and ends the block or leaves it nothing to read."""
+        began = False
         try:
-            if self.member is None:
-                with self.path.open("rb") as stream:
-                    yield stream
-            else:
-                limit = max(_ALWAYS_READ, self.member.compress_size * _LONGEST_RATIO)
-                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
-                    yield io.BufferedReader(_Bounded(stream, limit, self.report))
+            with ExitStack() as opened:
+                if self.member is None:
+                    stream: IO[bytes] = opened.enter_context(self.path.open("rb"))
+                else:
+                    limit = max(_ALWAYS_READ, self.member.compress_size * _LONGEST_RATIO)
+                    archive = opened.enter_context(zipfile.ZipFile(self.path))
+                    member = opened.enter_context(archive.open(self.member))
+                    stream = io.BufferedReader(_Bounded(member, limit, self.report))
+                began = True
+                yield stream
         except _UNREADABLE as error:
             told = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.report(_("cannot be read to its end ({told})", told=told))
+            if not began:
+                yield io.BytesIO()
 
     def text(self) -> str:
         """Return the content with normalised line ends."""
@@ -114,9 +120,8 @@ class ForeignFile:
                     text = self._decoded(raw, "utf-8-sig")
                     yield number, json.loads(text, parse_constant=_refuse_constant)
                 except (ValueError, RecursionError):
-                    self.tell(
-                        _("{shown}, line {number}: cannot be read", shown=self.shown, number=number)
-                    )
+                    place = {"shown": self.shown, "number": number}
+                    self.tell(_("{shown}, line {number}: cannot be read", **place))
 
     def _decoded(self, data: bytes, encoding: str) -> str:
         try:
@@ -156,10 +161,10 @@ def find_files(path: Path, patterns: Iterable[str], tell: Report) -> list[Foreig
     its members that match.
     """
     path, patterns = path.resolve(), tuple(patterns)
+    if path.is_file() and not zipfile.is_zipfile(path):
+        return [ForeignFile(path, path.name, tell)]
     if path.is_file():
-        is_archive = zipfile.is_zipfile(path)
-        plain = ForeignFile(path, path.name, tell)
-        return list(_members(path, patterns, tell)) if is_archive else [plain]
+        return list(_members(path, patterns, tell))
     found: dict[Path, list[ForeignFile]] = {}
     for pattern in patterns:
         for file in sorted(path.glob(pattern)):
@@ -180,7 +185,9 @@ def is_path_below(name: str) -> bool:
     """Return whether a member's name is a path below the folder that it is unpacked to."""
     path = PurePosixPath(name)
     return (
-        bool(path.name) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+        not path.is_absolute()
+        and {"..", ""}.isdisjoint((*path.parts, path.name))
+        and "\0" not in name
     )
 
 
@@ -193,9 +200,8 @@ def _members(path: Path, patterns: Iterable[str], tell: Report) -> Iterator[Fore
         return
     for member in members:
         place = PurePosixPath(member.filename)
-        if place.name.startswith(".") or place.suffix.lower() == ".zip" or member.is_dir():
-            continue
-        if not any(map(place.match, patterns)):
+        is_other = place.name.startswith(".") or place.suffix.lower() == ".zip" or member.is_dir()
+        if is_other or not any(map(place.match, patterns)):
             continue
         if stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG) and is_path_below(
             member.filename

@@ -94,7 +94,7 @@ class Reading:
     since: str = ""
     until: str = ""
     proposed: int = 0  # facts that wait for the person since
-    _keys: dict[bytes, bytes] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
@@ -123,20 +123,17 @@ class Reading:
         session are told apart by their digests.
         """
         named = f"{self.bot}:{key.replace(':', '_')}" if self.person else key
-        session, own = session_key(named, self.bot), _digest(key)
+        session = session_key(named, self.bot)
         if not self.person and session.startswith("cli:"):
             chat = session.removeprefix("cli:")
             session = CONSOLE_SESSION if chat == "direct" else f"console:{chat}"
-        if self._keys.setdefault(_digest(session), own) != own:
-            session = f"{session[:230]}-{own.hex()[:8]}"
-        taken = _digest(f"\n{session}")
-        if taken in self._keys:
-            named = key[:80]
-            self.report(
-                _("{source}: another copy of conversation {key}; skipped", source=source, key=named)
-            )
+        if self._keys.get(session, key) != key:
+            session = f"{session[:230]}-{_digest(key)}"
+        if session in self._keys:
+            told = {"source": source, "key": key[:80]}
+            self.report(_("{source}: another copy of conversation {key}; skipped", **told))
             return None
-        self._keys[taken] = own
+        self._keys[session] = key
         return ImportedSession(key, session, source)
 
     def add(self, session: ImportedSession, entry: TapeEntry, where: str = "") -> None:
@@ -189,8 +186,8 @@ class Reading:
 
     def memory_session(self) -> ImportedSession | None:
         """Return a session that holds the lines of memory as messages; None if there are none."""
-        digest = _digest("\n".join(sorted(self.memory))).hex()[:8]
-        session = self.session(f"memory-{digest}", "memory") if self.memory else None
+        key = f"memory-{_digest(chr(10).join(sorted(self.memory)))}"
+        session = self.session(key, "memory") if self.memory else None
         if session is not None:
             session.is_memory = True
             for line, (subject, when) in sorted(self.memory.items(), key=lambda one: one[1][1]):
@@ -199,8 +196,8 @@ class Reading:
         return session
 
 
-def _digest(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "replace")).digest()
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _memory_lines(text: str) -> Iterator[tuple[str, str]]:
