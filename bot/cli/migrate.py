@@ -17,7 +17,7 @@ from bot.core.i18n import N_, _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.settings import Settings
 from bot.transfer.file_home import FileHome
-from bot.transfer.migration import MigrationResult, migrate_home
+from bot.transfer.migration import Migration
 
 if TYPE_CHECKING:
     from bot.transfer.database_home import DatabaseHome
@@ -77,7 +77,7 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
     return 0
 
 
-async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> MigrationResult:
+async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migration:
     files = FileHome(settings.home, settings.workspace_id or "")
     if to_database and not await files.has_data():
         raise TapeNotFound(_("{home}: nothing to migrate", home=settings.home))
@@ -85,7 +85,8 @@ async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migr
         if not dry_run:
             await held.enter_async_context(_alone(files, database))
         source, target = (files, database) if to_database else (database, files)
-        moved = await migrate_home(source, target, say=_say, dry_run=dry_run)
+        moved = Migration(source, target, _say, dry_run)
+        await moved.run()
         if not dry_run and (busy := await database.users()):
             raise TapeLocked(
                 _("a tapebot was started meanwhile ({busy}): stop it, and migrate again", busy=busy)
@@ -180,7 +181,7 @@ def _differs(settings: Settings, target: str) -> str:
     )
 
 
-def _conclude(settings: Settings, moved: MigrationResult, target: str, *, dry_run: bool) -> None:
+def _conclude(settings: Settings, moved: Migration, target: str, *, dry_run: bool) -> None:
     if dry_run:
         print(
             ngettext(

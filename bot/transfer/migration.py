@@ -20,101 +20,93 @@ from bot.core.errors import TapeWriteError
 from bot.core.i18n import _, format_number, ngettext
 from bot.tape.batches import read_batches
 from bot.transfer.home_data import ACCESS, BUS, UPDATES, HomeData, read_tape_metadata
-from bot.transfer.tape_verification import TapeComparison, compare_tape
+from bot.transfer.tape_verification import compare_tape
 
 ReportProgress = Callable[[str, str], None]
 """Receives an outcome and a description of the item."""
 
 
 @dataclass(slots=True)
-class MigrationResult:
-    """How many items were copied, are the same, differ, or cannot be read; if any differ, none is copied."""
+class Migration:
+    """One copy of what the target does not have; it counts what was copied, is the same, or differs.
 
+    If anything differs, nothing is copied. In a dry run nothing is written.
+    """
+
+    source: HomeData
+    target: HomeData
+    say: ReportProgress
+    dry_run: bool = False
     copied: int = 0
     tapes: int = 0
     entries: int = 0
     differing: int = 0
-    unreadable: int = 0
-    _digest: dict[str, str] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """SHA-256 over the names of all tapes and the digests of their entries."""
-        lines = (f"{name.encode().hex()} {one}\n" for name, one in sorted(self._digest.items()))
+        lines = (f"{name.encode().hex()} {one}\n" for name, one in sorted(self._digests.items()))
         return sha256("".join(lines).encode()).hexdigest()
 
-    def same(self, tape: str, compared: TapeComparison) -> None:
-        """Count a tape that is the same in both places."""
-        self.tapes += 1
-        self.entries += compared.entries
-        self._digest[tape] = compared.digest
-
-
-async def migrate_home(
-    source: HomeData, target: HomeData, *, say: ReportProgress, dry_run: bool = False
-) -> MigrationResult:
-    """Copy what the target does not have, and compare the rest.
-
-    Raises:
-        TapeError: A tape cannot be read, or the storage failed; running it again continues.
-        TapebotError: Something else cannot be read or written.
-    """
-    copy = _Copy(source, target, say, dry_run=dry_run)
-    await copy.compare()
-    if not copy.moved.differing:
-        await copy.run()
-    return copy.moved
-
-
-class _Copy:
-    """One copy of a home: what the target does not have."""
-
-    def __init__(
-        self, source: HomeData, target: HomeData, say: ReportProgress, *, dry_run: bool
-    ) -> None:
-        self.moved = MigrationResult()
-        self._source, self._target, self._say, self._dry_run = source, target, say, dry_run
-        self._blobs: list[str] = []
-        self._tapes: list[str] = []
-        self._values: dict[str, bytes] = {}
-
-    async def compare(self) -> None:
-        """Compare what exists in the target, and find what does not."""
-        self._blobs = sorted(await _blob_names(self._source) - await _blob_names(self._target))
-        there = set(await self._target.tapes.list_tapes())
-        for tape in await self._source.tapes.list_tapes():
-            if tape not in there:
-                self._tapes.append(tape)
-                continue
-            compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
-            if compared.difference is None:
-                self.moved.same(tape, compared)
-                self._say("there", _described(tape, compared))
-            else:
-                self._differs(f"{tape}: {compared.difference}")
-        theirs = await self._target.values()
-        for name, data in (await self._source.values()).items():
-            if name not in theirs:
-                self._values[name] = data
-            elif theirs[name] != data:
-                self._differs(_value_text(name, data))
-
     async def run(self) -> None:
-        """Copy what the target does not have, and read it back; in a dry run only tell it."""
+        """Compare what exists in both places, copy the rest, and read it back.
+
+        Raises:
+            TapeError: A tape cannot be read, or the storage failed; running it again continues.
+            TapebotError: Something else cannot be read or written.
+        """
+        tapes, values = await self._missing()
+        if self.differing:
+            return
         await self._copy_blobs()
-        for tape in self._tapes:
+        for tape in tapes:
             await self._copy_tape(tape)
-        for name, data in {} if self._dry_run else self._values.items():
-            await self._target.write_value(name, data)
-        there = self._values if self._dry_run else await self._target.values()
-        for name, data in self._values.items():
-            if there.get(name) != data:
+        for name, data in {} if self.dry_run else values.items():
+            await self.target.write_value(name, data)
+        theirs = values if self.dry_run else await self.target.values()
+        for name, data in values.items():
+            if theirs.get(name) != data:
                 raise _unlike(_value_text(name, data))
             self._copied(_value_text(name, data))
 
+    async def _missing(self) -> tuple[list[str], dict[str, bytes]]:
+        """Return the tapes and values that the target does not have; compare the others."""
+        there, tapes = set(await self.target.tapes.list_tapes()), []
+        for tape in await self.source.tapes.list_tapes():
+            if tape not in there:
+                tapes.append(tape)
+            elif (difference := await self._compare("there", tape)) is not None:
+                self._differs(difference)
+        theirs, values = await self.target.values(), {}
+        for name, data in (await self.source.values()).items():
+            if name not in theirs:
+                values[name] = data
+            elif theirs[name] != data:
+                self._differs(_value_text(name, data))
+        return tapes, values
+
+    async def _compare(self, word: str, tape: str) -> str | None:
+        """Count and tell a tape that is the same in both places; return what differs in another."""
+        compared = await compare_tape(self.source.tapes, self.target.tapes, tape)
+        if compared.difference is not None:
+            return f"{tape}: {compared.difference}"
+        self.tapes += 1
+        self.entries += compared.entries
+        self._digests[tape] = compared.digest
+        text = ngettext(
+            "{tape}: {n} entry, SHA-256 {digest}",
+            "{tape}: {n} entries, SHA-256 {digest}",
+            compared.entries,
+            tape=tape,
+            digest=compared.digest,
+        )
+        self.say(word, text)
+        return None
+
     async def _copy_tape(self, tape: str) -> None:
-        shape = await read_tape_metadata(self._source.tapes, tape)
-        if self._dry_run:
+        shape = await read_tape_metadata(self.source.tapes, tape)
+        if self.dry_run:
             text = ngettext(
                 "{tape}: up to entry {version}, {n} sealed segment",
                 "{tape}: up to entry {version}, {n} sealed segments",
@@ -122,45 +114,43 @@ class _Copy:
                 tape=tape,
                 version=format_number(shape.version),
             )
-        else:
-            async with aclosing(read_batches(self._source.tapes, tape)) as entries:
-                await self._target.write_tape(tape, shape, entries)
-            compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
-            if compared.difference is not None:
-                raise _unlike(f"{tape}: {compared.difference}")
-            self.moved.same(tape, compared)
-            text = _described(tape, compared)
-        self._copied(text)
+            self._copied(text)
+            return
+        async with aclosing(read_batches(self.source.tapes, tape)) as entries:
+            await self.target.write_tape(tape, shape, entries)
+        if (difference := await self._compare("moved", tape)) is not None:
+            raise _unlike(difference)
+        self.copied += 1
 
     async def _copy_blobs(self) -> None:
         """Copy attachments; reading checks them against their names."""
-        copied = size = 0
-        for name in self._blobs:
-            data = await self._source.blobs.get(name)
+        copied = size = unread = 0
+        for name in sorted(await _blob_names(self.source) - await _blob_names(self.target)):
+            data = await self.source.blobs.get(name)
             if data is None:
-                self.moved.unreadable += 1
+                unread += 1
                 continue
-            if not self._dry_run:
-                await self._target.blobs.put(data)
-                if await self._target.blobs.get(name) != data:
+            if not self.dry_run:
+                await self.target.blobs.put(data)
+                if await self.target.blobs.get(name) != data:
                     raise _unlike(_("the file {name}", name=name))
             copied, size = copied + 1, size + len(data)
         if copied:
             counts = {"copied": format_number(copied), "size": format_number(size)}
             self._copied(_("{copied} files that people sent, {size} bytes", **counts), copied)
-        if unread := self.moved.unreadable:
-            text = _(
+        if unread:
+            told = _(
                 "{unread} files that people sent cannot be read, and were left out", unread=unread
             )
-            self._say("note", text)
+            self.say("note", told)
 
     def _copied(self, text: str, count: int = 1) -> None:
-        self.moved.copied += count
-        self._say("would move" if self._dry_run else "moved", text)  # for programs
+        self.copied += count
+        self.say("would move" if self.dry_run else "moved", text)  # for programs
 
     def _differs(self, text: str) -> None:
-        self.moved.differing += 1
-        self._say("differs", text)
+        self.differing += 1
+        self.say("differs", text)
 
 
 async def _blob_names(home: HomeData) -> set[str]:
@@ -172,26 +162,14 @@ def _unlike(what: str) -> TapeWriteError:
     return TapeWriteError(_("{what} was copied, and does not read back the same", what=what))
 
 
-def _described(tape: str, compared: TapeComparison) -> str:
-    return ngettext(
-        "{tape}: {n} entry, SHA-256 {digest}",
-        "{tape}: {n} entries, SHA-256 {digest}",
-        compared.entries,
-        tape=tape,
-        digest=compared.digest,
-    )
-
-
 def _value_text(name: str, data: bytes) -> str:
-    size = format_number(len(data))
     if name == ACCESS:
-        return _("the access list, {size} bytes", size=size)
+        return _("the access list, {size} bytes", size=format_number(len(data)))
     if name == BUS:
-        lines = data.count(b"\n")
         return ngettext(
             "the bus: {n} message or id of an earlier one",
             "the bus: {n} messages and ids of earlier ones",
-            lines,
+            data.count(b"\n"),
         )
     channel, _slash, number = name.removeprefix(UPDATES).partition("/")
     return _("the update {number} of {channel}", number=number, channel=channel)

@@ -69,9 +69,7 @@ async def _held(place: HomeData) -> dict[str, Any]:
             for name in await place.tapes.list_tapes()
         },
         "blobs": {name async for name in place.blobs.names()},
-        "waiting": await place.read_bus_state(),
-        "roster": await place.access.peek(),
-        "updates": await place.read_updates(),
+        "values": await place.values(),
     }
 
 

@@ -17,7 +17,7 @@ from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.transfer.database_home import APPLICATION_NAME, DatabaseHome
 from bot.transfer.file_home import FileHome
-from bot.transfer.migration import migrate_home
+from bot.transfer.migration import Migration
 
 pytestmark = pytest.mark.slow
 
@@ -43,12 +43,13 @@ async def said(home: Path, *texts: str) -> FileHome:
 async def test_what_differs_is_named_and_then_nothing_at_all_is_copied(tmp_path, place):
     target, _ = place
     told: list[tuple[str, str]] = []
-    await migrate_home(await said(tmp_path / "a", "one"), target, say=lambda *_: None)
+    await Migration(await said(tmp_path / "a", "one"), target, lambda *_: None).run()
     before = await target.tapes.read("telegram:42")
     source = await said(tmp_path / "b", "one", "two")
     async with tapes(tmp_path / "b") as store:
         await store.create_tape("telegram:43")
-    moved = await migrate_home(source, target, say=lambda *line: told.append(line))
+    moved = Migration(source, target, lambda *line: told.append(line))
+    await moved.run()
     assert (moved.differing, moved.copied) == (1, 0)
     assert ("differs", "telegram:42") in [(word, text.partition(": ")[0]) for word, text in told]
     assert await target.tapes.read("telegram:42") == before
