@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
 from psycopg import sql
 
+from bot.bus.access.access_list import AccessList
 from bot.bus.access.postgres_store import PostgresAccessStore
+from bot.bus.access.store import decode
 from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
 from bot.bus.media.postgres_blobs import PostgresBlobs
 from bot.bus.postgres.codec import decode_key, encode_key
@@ -24,7 +26,15 @@ from bot.core.errors import (
 )
 from bot.core.i18n import _
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.home_data import HomeData, Pages, TapeMetadata, read_journal
+from bot.transfer.home_data import (
+    ACCESS,
+    BUS,
+    Pages,
+    TapeMetadata,
+    encode_values,
+    read_journal,
+    update_of,
+)
 
 APPLICATION_NAME = "tapebot-migrate"
 """Application name of the migration's connections."""
@@ -68,12 +78,12 @@ _WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' or
 _ANSWERS = "select count(*) from tapebot.outbox"
 
 
-class DatabaseHome(HomeData):
+class DatabaseHome:
     """The shared state of tapebot processes in a database."""
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
-        self.tapes: PostgresTapeStore = PostgresTapeStore(database, wakeups, workspace=workspace)
+        self.tapes = PostgresTapeStore(database, wakeups, workspace=workspace)
         self.blobs = PostgresBlobs(database)
         self.access = PostgresAccessStore(database)
 
@@ -122,7 +132,9 @@ class DatabaseHome(HomeData):
         with self.database.errors_as(DatabaseUnavailable):
             return int((await self.database.fetch(_ANSWERS))[0][0])
 
-    async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
+    async def values(self) -> dict[str, bytes]:
+        """Return the values, the bus as of one moment."""
+
         async def work(connection: Connection) -> tuple[list[AcceptedMessage], list[Key]]:
             # One snapshot for all statements.
             await connection.execute("set transaction isolation level repeatable read, read only")
@@ -130,8 +142,36 @@ class DatabaseHome(HomeData):
             cursor = await connection.execute(_SEEN)
             return messages, [_key(*row) for row in await cursor.fetchall()]
 
+        access_list = await self.access.peek()
         with self.database.errors_as(DatabaseUnavailable):
-            return await self.database.transact(work, seconds=_SECONDS)
+            rows = await self.database.fetch(_UPDATES)
+            updates = {(channel, number): bytes(raw) for channel, number, raw in rows}
+            bus = await self.database.transact(work, seconds=_SECONDS)
+        return encode_values(access_list, updates, *bus)
+
+    async def write_value(self, name: str, data: bytes) -> None:
+        """Write a value; an update as if a stopped gateway had received it."""
+        if name == ACCESS:
+            await self._write_access(decode(data, self.location, _("move again")))
+            return
+        with self.database.errors_as(DatabaseUnavailable):
+            if name == BUS:
+                await self._write_bus(data)
+            else:
+                await self.database.fetch(_KEEP_UPDATE, [*update_of(name), data])
+
+    async def _write_access(self, access_list: AccessList) -> None:
+        await self.access.open()
+        try:
+            if await self.access.save(await self.access.read(), access_list) is None:
+                raise TapeLocked(
+                    _(
+                        "somebody else changes the access roster at {location}; move again",
+                        location=self.location,
+                    )
+                )
+        finally:
+            await self.access.close()
 
     async def _write_bus(self, data: bytes) -> None:
         """Write messages and ids to the bus; do nothing if it is not empty.
@@ -156,18 +196,7 @@ class DatabaseHome(HomeData):
             for queue in await _queues(connection):
                 await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
 
-        with self.database.errors_as(DatabaseUnavailable):
-            await self.database.transact(work, seconds=_SECONDS)
-
-    async def _read_updates(self) -> dict[tuple[str, int], bytes]:
-        with self.database.errors_as(DatabaseUnavailable):
-            rows = await self.database.fetch(_UPDATES)
-        return {(channel, number): bytes(raw) for channel, number, raw in rows}
-
-    async def _write_update(self, channel: str, number: int, data: bytes) -> None:
-        """Store an update as if a stopped gateway had received it."""
-        with self.database.errors_as(DatabaseUnavailable):
-            await self.database.fetch(_KEEP_UPDATE, [channel, number, data])
+        await self.database.transact(work, seconds=_SECONDS)
 
     async def _lock(self, connection: Connection) -> None:
         with anyio.move_on_after(_PATIENCE):

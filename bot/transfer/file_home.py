@@ -11,8 +11,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from bot.bus.access.file_store import FILE, FileAccessStore
-from bot.bus.journal import AcceptedMessage, Key
+from bot.bus.access.file_store import FILE, read_access_list
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
 from bot.core.files import (
@@ -27,28 +26,27 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
-from bot.transfer.home_data import HomeData, Pages, TapeMetadata, read_journal
+from bot.transfer.home_data import (
+    ACCESS,
+    BUS,
+    Pages,
+    TapeMetadata,
+    encode_values,
+    read_journal,
+    update_of,
+)
 from bot.transfer.whole_files import in_own_thread, open_private, pulled
 
 
-class FileHome(HomeData):
+class FileHome:
     """The files of a home folder."""
 
     def __init__(self, home: Path, workspace: str = "") -> None:
         self._home = home
         self._folder = TapeFolder(home / "tapes", workspace)
         # Reading takes no lock and repairs nothing, so the source stays unchanged.
-        self.tapes: FileTapeStore = FileTapeStore(
-            home / "tapes", workspace=workspace, read_only=True
-        )
+        self.tapes = FileTapeStore(home / "tapes", workspace=workspace, read_only=True)
         self.blobs = FolderBlobs(home / "blobs", clean=False)
-        self.access = FileAccessStore(home / FILE)
-        self._journal = home / "bus" / "inbox.jsonl"
-
-    @property
-    def location(self) -> str:
-        """The folder's path."""
-        return str(self._home)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -138,32 +136,32 @@ class FileHome(HomeData):
             for _last, path in (*parts, (0, live)):
                 _fresh(path).unlink(missing_ok=True)
 
-    async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
-        """Return the contents of the bus journal; damaged lines are left out."""
-        if not self._journal.exists():
-            return (), ()
-        state = read_journal(await anyio.to_thread.run_sync(self._journal.read_bytes))
-        return state.pending.values(), state.seen
+    async def values(self) -> dict[str, bytes]:
+        """Return the values; damaged lines of the bus are left out."""
+        return await anyio.to_thread.run_sync(self._values)
 
-    async def _write_bus(self, data: bytes) -> None:
-        await anyio.to_thread.run_sync(create_or_replace_file, self._journal, data)
-
-    async def _read_updates(self) -> dict[tuple[str, int], bytes]:
-        """Return the updates in the channels' spools."""
-        return await anyio.to_thread.run_sync(self._updates)
-
-    def _updates(self) -> dict[tuple[str, int], bytes]:
+    def _values(self) -> dict[str, bytes]:
         channels = list_files(self._home / "channels", "*")
-        paths = [path for one in channels for path in list_files(one / "spool", "*.json")]
-        return {
+        spooled = [path for one in channels for path in list_files(one / "spool", "*.json")]
+        updates = {
             (path.parent.parent.name, int(path.stem)): path.read_bytes()
-            for path in paths
+            for path in spooled
             if path.stem.isdecimal()
         }
+        journal = self._path(BUS)
+        state = read_journal(journal.read_bytes() if journal.exists() else b"")
+        access_list = read_access_list(self._path(ACCESS))
+        return encode_values(access_list, updates, state.pending.values(), state.seen)
 
-    async def _write_update(self, channel: str, number: int, data: bytes) -> None:
-        path = self._home / "channels" / channel / "spool" / f"{number}.json"
-        await anyio.to_thread.run_sync(create_or_replace_file, path, data)
+    async def write_value(self, name: str, data: bytes) -> None:
+        """Write a value's file."""
+        await anyio.to_thread.run_sync(create_or_replace_file, self._path(name), data)
+
+    def _path(self, name: str) -> Path:
+        if name in (ACCESS, BUS):
+            return self._home / {ACCESS: FILE, BUS: "bus/inbox.jsonl"}[name]
+        channel, number = update_of(name)
+        return self._home / "channels" / channel / "spool" / f"{number}.json"
 
 
 def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:

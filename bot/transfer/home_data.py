@@ -10,18 +10,16 @@ Rule 3: a write method is only called if the home has nothing of that name yet.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from bot.bus.access.access_list import AccessList
-from bot.bus.access.store import AccessStore, decode, encode
+from bot.bus.access.store import encode
 from bot.bus.journal import AcceptedMessage, JournalState, Key, encode_state
 from bot.bus.media.blobs import Blobs
-from bot.core.errors import TapeLocked
-from bot.core.i18n import _
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment, TapeStore
 
@@ -47,29 +45,19 @@ async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
     return TapeMetadata(await store.get_title(tape), await store.version(tape), segments)
 
 
-class HomeData(ABC):
-    """The data of a home.
-
-    Attributes:
-        tapes: The tapes, for reading.
-        blobs: The files that people sent.
-        access: The access list; not opened.
-    """
-
-    tapes: TapeStore
-    blobs: Blobs
-    access: AccessStore
+class HomeData(Protocol):
+    """The data of a home: tapes, for reading, files that people sent, and values."""
 
     @property
-    @abstractmethod
-    def location(self) -> str:
-        """Where the home is, to be displayed; without secrets."""
+    def tapes(self) -> TapeStore: ...  # noqa: D102
 
-    @abstractmethod
+    @property
+    def blobs(self) -> Blobs: ...  # noqa: D102
+
     async def has_tape(self, tape: str) -> bool:
         """Return whether there is a tape of this name, or a part of one."""
+        ...
 
-    @abstractmethod
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a copy of a tape with the same ids and times.
 
@@ -77,63 +65,42 @@ class HomeData(ABC):
             TapeExists: The tape, or a part of it, exists and differs.
             TapeWriteError: The storage failed; there is no such tape.
         """
+        ...
 
     async def values(self) -> dict[str, bytes]:
-        """Return the values that are not empty, the bus as the last: it refers to the others.
+        """Return the values that are not empty, as ``encode_values`` does.
 
         Raises:
             TapebotError: One is unreadable.
         """
-        found: dict[str, bytes] = {}
-        if (access_list := await self.access.peek()) != AccessList():
-            found[ACCESS] = encode(access_list)
-        updates = await self._read_updates()
-        found |= {
-            f"{UPDATES}{channel}/{number}": updates[channel, number]
-            for channel, number in sorted(updates)
-        }
-        if bus := _bus_bytes(*await self._read_bus()):
-            found[BUS] = bus
-        return found
+        ...
 
     async def write_value(self, name: str, data: bytes) -> None:
         """Write one value."""
-        if name == ACCESS:
-            await self._write_access(decode(data, self.location, _("move again")))
-        elif name == BUS:
-            await self._write_bus(data)
-        else:
-            channel, _slash, number = name.removeprefix(UPDATES).partition("/")
-            await self._write_update(channel, int(number), data)
+        ...
 
-    async def _write_access(self, access_list: AccessList) -> None:
-        await self.access.open()
-        try:
-            if await self.access.save(await self.access.read(), access_list) is None:
-                raise TapeLocked(
-                    _(
-                        "somebody else changes the access roster at {location}; move again",
-                        location=self.location,
-                    )
-                )
-        finally:
-            await self.access.close()
 
-    @abstractmethod
-    async def _read_bus(self) -> tuple[Iterable[AcceptedMessage], Iterable[Key]]:
-        """Return messages that are not done, those of each session in order, and ids of earlier ones."""
+def encode_values(
+    access_list: AccessList,
+    updates: Mapping[tuple[str, int], bytes],
+    pending: Iterable[AcceptedMessage],
+    seen: Iterable[Key],
+) -> dict[str, bytes]:
+    """Return values by name, equal for equal contents; the bus is the last: it refers to the others.
 
-    @abstractmethod
-    async def _write_bus(self, data: bytes) -> None:
-        """Write the lines of a journal to an empty bus."""
+    ``updates`` are by the channel's folder and their number, ``pending`` messages that are not done,
+    those of each session in order, ``seen`` ids of earlier ones.
+    """
+    found = {} if access_list == AccessList() else {ACCESS: encode(access_list)}
+    found |= {f"{UPDATES}{one[0]}/{one[1]}": updates[one] for one in sorted(updates)}
+    bus = _bus_bytes(pending, seen)
+    return found | ({BUS: bus} if bus else {})
 
-    @abstractmethod
-    async def _read_updates(self) -> dict[tuple[str, int], bytes]:
-        """Return updates as JSON by the channel's folder and their number."""
 
-    @abstractmethod
-    async def _write_update(self, channel: str, number: int, data: bytes) -> None:
-        """Store an update for the channel to handle when it runs again."""
+def update_of(name: str) -> tuple[str, int]:
+    """Return the channel's folder and the number of an update."""
+    channel, _slash, number = name.removeprefix(UPDATES).partition("/")
+    return channel, int(number)
 
 
 def read_journal(data: bytes) -> JournalState:

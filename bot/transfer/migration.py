@@ -19,7 +19,7 @@ from hashlib import sha256
 from bot.core.errors import TapeWriteError
 from bot.core.i18n import _, format_number, ngettext
 from bot.tape.batches import read_batches
-from bot.transfer.home_data import ACCESS, BUS, UPDATES, HomeData, read_tape_metadata
+from bot.transfer.home_data import ACCESS, BUS, HomeData, read_tape_metadata, update_of
 from bot.transfer.tape_verification import compare_tape
 
 ReportProgress = Callable[[str, str], None]
@@ -171,5 +171,5 @@ def _value_text(name: str, data: bytes) -> str:
             "the bus: {n} messages and ids of earlier ones",
             data.count(b"\n"),
         )
-    channel, _slash, number = name.removeprefix(UPDATES).partition("/")
+    channel, number = update_of(name)
     return _("the update {number} of {channel}", number=number, channel=channel)
