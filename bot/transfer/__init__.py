@@ -7,6 +7,7 @@ __all__ = [
     "erased_list",
     "exported_tape",
     "file_home",
+    "home_data",
     "home_snapshot",
     "import_writer",
     "imported",
@@ -14,4 +15,5 @@ __all__ = [
     "memory_files",
     "migration",
     "tape_verification",
+    "whole_files",
 ]
