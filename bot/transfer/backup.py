@@ -39,16 +39,9 @@ from bot.core.files import (
 )
 from bot.core.i18n import _
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
+from bot.transfer import backup_key as keys
 from bot.transfer.backup_archive import ArchiveContents, read_archive, write_archive
-from bot.transfer.backup_key import (
-    SIGNING_KEY,
-    BackupKey,
-    lock,
-    parse_identity,
-    signer_of,
-    signing_key,
-    unlock,
-)
+from bot.transfer.backup_key import BackupKey
 from bot.transfer.erased_list import ERASED_LIST, copy_list, erase_again
 from bot.transfer.home_snapshot import CHECK_FOLDER, SnapshotChanged, take_snapshot
 
@@ -62,7 +55,7 @@ _README = """\
 This is a backup of a tapebot home, encrypted with age (https://age-encryption.org).
 
 Restore it with tapebot:   tapebot restore FOLDER
-or by hand:                {unlock}age -d -i key.txt home.tar.gz.age | tar xz -C HOME
+or by hand:                {keys.unlock}age -d -i key.txt home.tar.gz.age | tar xz -C HOME
 """
 
 
@@ -174,7 +167,7 @@ def restore_backup(
             if not confirm(fresh, read.signer):
                 raise BackupFailed(_("Nothing was restored."))
             # Whoever made the backup may have this key.
-            (fresh / SIGNING_KEY).unlink(missing_ok=True)
+            (fresh / keys.SIGNING_KEY).unlink(missing_ok=True)
         copy_list(backup.parent / ERASED_LIST, fresh / ERASED_LIST)
         erased = 0
         if (fresh / ERASED_LIST).exists():
@@ -199,12 +192,12 @@ def open_key(
             _("{backup} is no backup: it has no {archive}", backup=backup, archive=ARCHIVE)
         )
     if identity_file is not None:
-        return parse_identity(identity_file.read_text("utf-8", "replace")), None
+        return keys.parse_identity(identity_file.read_text("utf-8", "replace")), None
     if not (backup / KEY).is_file():
         raise BackupFailed(
             _("this backup is for the owner of a key: give its file with --identity")
         )
-    return unlock((backup / KEY).read_bytes(), passphrase())
+    return keys.unlock((backup / KEY).read_bytes(), passphrase())
 
 
 @contextmanager
@@ -220,7 +213,7 @@ def _locked(to: Path) -> Iterator[None]:
 
 def _write(home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable[[], None]) -> None:
     """Write the files of a backup; take another snapshot if the home changed too much."""
-    signing = signing_key(home)
+    signing = keys.signing_key(home)
     about = {"tapebot": version("tapebot"), "taken": format_time(now)}
     for left in reversed(range(_TRIES)):
         snapshot = take_snapshot(home, beat)
@@ -229,16 +222,14 @@ def _write(home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable
             break
         except SnapshotChanged as error:
             if not left:
-                raise BackupFailed(
-                    _(
-                        "{error}, again and again; try at a quieter time, or stop tapebot",
-                        error=error,
-                    )
-                ) from error
+                told = _(
+                    "{error}, again and again; try at a quieter time, or stop tapebot", error=error
+                )
+                raise BackupFailed(told) from error
     first = ""
     if key.passphrase is not None:
         first = "age -d key.age > key.txt; "
-        write_synced(part / KEY, lock(key, signer_of(signing)))
+        write_synced(part / KEY, keys.lock(key, keys.signer_of(signing)))
     write_synced(part / "README.txt", _README.format(unlock=first).encode())
     sync_directory(part)
 

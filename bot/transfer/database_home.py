@@ -26,15 +26,8 @@ from bot.core.errors import (
 )
 from bot.core.i18n import _
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.home_data import (
-    ACCESS,
-    BUS,
-    Pages,
-    TapeMetadata,
-    encode_values,
-    read_journal,
-    update_of,
-)
+from bot.transfer import home_data
+from bot.transfer.home_data import ACCESS, BUS, Pages, TapeMetadata
 
 APPLICATION_NAME = "tapebot-migrate"
 """Application name of the migration's connections."""
@@ -147,7 +140,7 @@ class DatabaseHome:
             rows = await self.database.fetch(_UPDATES)
             updates = {(channel, number): bytes(raw) for channel, number, raw in rows}
             bus = await self.database.transact(work, seconds=_SECONDS)
-        return encode_values(access_list, updates, *bus)
+        return home_data.encode_values(access_list, updates, *bus)
 
     async def write_value(self, name: str, data: bytes) -> None:
         """Write a value; an update as if a stopped gateway had received it."""
@@ -158,7 +151,7 @@ class DatabaseHome:
             if name == BUS:
                 await self._write_bus(data)
             else:
-                await self.database.fetch(_KEEP_UPDATE, [*update_of(name), data])
+                await self.database.fetch(_KEEP_UPDATE, [*home_data.update_of(name), data])
 
     async def _write_access(self, access_list: AccessList) -> None:
         await self.access.open()
@@ -179,7 +172,7 @@ class DatabaseHome:
         Messages keep the order of their sessions. They are marked as delivered before: an earlier
         worker may have started on them, so the next one first looks for them on the tape.
         """
-        state = read_journal(data)
+        state = home_data.read_journal(data)
         keys = [*state.done, *(record.key for record in state.pending.values())]
         sessions, ids = [encode_key(key[0]) for key in keys], [encode_key(key[1]) for key in keys]
 
@@ -205,30 +198,25 @@ class DatabaseHome:
                 if await cursor.fetchone() == (True,):
                     return
                 await anyio.sleep(0.2)
-        raise TapeLocked(
-            _(
-                "another migration from or to the database at {location} is running",
-                location=self.location,
-            )
+        told = _(
+            "another migration from or to the database at {location} is running",
+            location=self.location,
         )
+        raise TapeLocked(told)
 
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
     """Return the waiting messages, those of each session in order."""
-    accepted_messages: list[AcceptedMessage] = []
-    for queue in await _queues(connection):
-        cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
-        accepted_messages += [_record(content) for (content,) in await cursor.fetchall()]
-    return accepted_messages
-
-
-def _record(content: str) -> AcceptedMessage:
+    found: list[AcceptedMessage] = []
     try:
-        return decode_in(content)
+        for queue in await _queues(connection):
+            cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
+            found += [decode_in(content) for (content,) in await cursor.fetchall()]
     except InvalidInbound as error:
         raise TapebotError(
             _("a waiting message in the database cannot be read: nothing of the bus was copied")
         ) from error
+    return found
 
 
 def _key(*written: str) -> Key:

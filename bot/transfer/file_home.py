@@ -26,15 +26,8 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
-from bot.transfer.home_data import (
-    ACCESS,
-    BUS,
-    Pages,
-    TapeMetadata,
-    encode_values,
-    read_journal,
-    update_of,
-)
+from bot.transfer import home_data
+from bot.transfer.home_data import ACCESS, BUS, Pages, TapeMetadata
 from bot.transfer.whole_files import in_own_thread, open_private, pulled
 
 
@@ -149,9 +142,9 @@ class FileHome:
             if path.stem.isdecimal()
         }
         journal = self._path(BUS)
-        state = read_journal(journal.read_bytes() if journal.exists() else b"")
+        state = home_data.read_journal(journal.read_bytes() if journal.exists() else b"")
         access_list = read_access_list(self._path(ACCESS))
-        return encode_values(access_list, updates, state.pending.values(), state.seen)
+        return home_data.encode_values(access_list, updates, state.pending.values(), state.seen)
 
     async def write_value(self, name: str, data: bytes) -> None:
         """Write a value's file."""
@@ -160,7 +153,7 @@ class FileHome:
     def _path(self, name: str) -> Path:
         if name in (ACCESS, BUS):
             return self._home / {ACCESS: FILE, BUS: "bus/inbox.jsonl"}[name]
-        channel, number = update_of(name)
+        channel, number = home_data.update_of(name)
         return self._home / "channels" / channel / "spool" / f"{number}.json"
 
 
