@@ -55,7 +55,7 @@ _README = """\
 This is a backup of a tapebot home, encrypted with age (https://age-encryption.org).
 
 Restore it with tapebot:   tapebot restore FOLDER
-or by hand:                {keys.unlock}age -d -i key.txt home.tar.gz.age | tar xz -C HOME
+or by hand:                {unlock}age -d -i key.txt home.tar.gz.age | tar xz -C HOME
 """
 
 
