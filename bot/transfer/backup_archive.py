@@ -28,7 +28,7 @@ from bot.transfer.home_snapshot import BLOBS, HomeSnapshot, SnapshotChanged, is_
 from bot.transfer.whole_files import open_private
 
 _MANIFEST, _SIGNATURE = "backup.json", "backup.json.sig"
-_FORMAT = 2
+_FORMAT = 1
 _COMPRESSION = 6
 _GZIP = 31
 _PIECE = 1 << 20

@@ -75,7 +75,6 @@ def _files(store: TapeStore, memory: SessionMemory) -> dict[str, tuple[str, Piec
     values = [one.as_json() for one in references.current_references(facts.compartments)]
     # Of an erased fact only its number is left.
     known = [fact for fact in facts.facts.values() if fact.text]
-    changes = _said(store, memory) if memory.home == session else read_batches(store, memory.home)
     return {
         "MEMORY.md": (
             N_("active facts, a line each, by subject"),
@@ -115,7 +114,7 @@ def _files(store: TapeStore, memory: SessionMemory) -> dict[str, tuple[str, Piec
         ),
         "decisions.jsonl": (
             N_("every change of these, with its reason and author; a line each"),
-            _each(changes, lambda entry: encode_line(entry) if _is_decision(entry) else b""),
+            _each(_decisions(store, memory), encode_line),
         ),
         "conversation.md": (
             N_("all messages, for reading"),
@@ -132,8 +131,15 @@ def _fact_json(fact: Fact, facts: FactFold) -> str:
     return json.dumps(fact.as_json() | {"chain": [other.id for other in facts.history(fact)]})
 
 
-def _is_decision(entry: TapeEntry) -> bool:
-    return entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
+async def _decisions(store: TapeStore, memory: SessionMemory) -> Batches:
+    # Of a person without facts there is no tape.
+    if not memory.facts.last_entry_id:
+        return
+    own = memory.home == memory.session
+    async with aclosing(_said(store, memory) if own else read_batches(store, memory.home)) as parts:
+        async for entries in parts:
+            events = [entry for entry in entries if entry.kind == "event"]
+            yield [entry for entry in events if entry.name in (FACTS_EVENT, BUS_EVENT)]
 
 
 async def _references(store: TapeStore, memory: SessionMemory) -> Pieces:
