@@ -14,7 +14,7 @@ from bot.core.i18n import _, ngettext
 from bot.runtime.app.daily_backup import check_in_files, configured_key
 from bot.runtime.settings import ENV_FILE, TOML_FILE, Settings
 from bot.transfer.backup import BackupResult, create_backup, open_key, restore_backup
-from bot.transfer.backup_encryption import passphrase_key
+from bot.transfer.backup_key import passphrase_key
 
 _SHORTEST_PASSPHRASE = 10
 
@@ -52,7 +52,7 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
             counts=_counts(made),
         )
     )
-    print(_("signed by\t{signer}", signer=made.signer))
+    print(_("signed by\t{signer}", signer=made.read.signer))
     for name in made.removed:
         print(_("removed\t{name}", name=name))
     print(_("A .env outside of the home folder is not part of it: keep a copy of it yourself."))
@@ -93,7 +93,7 @@ def restore(
             "restored\t{path}: {counts}, as of {taken}",
             path=printable(str(done.path)),
             counts=_counts(done),
-            taken=done.taken,
+            taken=done.read.taken,
         )
     )
     if done.erased:
@@ -168,8 +168,8 @@ def _new_passphrase() -> str:
 def _counts(result: BackupResult) -> str:
     counts = (
         ngettext("{n} tape", "{n} tapes", result.tapes.tapes),
-        ngettext("{n} file", "{n} files", result.files),
-        ngettext("{n} byte", "{n} bytes", result.size),
+        ngettext("{n} file", "{n} files", result.read.count),
+        ngettext("{n} byte", "{n} bytes", result.read.size),
     )
     return ", ".join(counts)
 

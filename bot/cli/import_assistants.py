@@ -18,8 +18,8 @@ from bot.core.i18n import _, ngettext
 from bot.memory.records.imports import ASSISTANTS
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.assistant_import import AssistantImport, start_import
 from bot.transfer.import_writer import STATUS_WORDS, ImportResult, ImportWriter
+from bot.transfer.imported import Reading
 
 _TOLD = 20
 _PROGRESS = 500
@@ -37,17 +37,11 @@ def import_assistant(
         SettingsError: ``person`` is no identity, or tapes are kept in memory only.
         TapeWriteError: The store refused the write; what was printed before is done.
     """
-    if settings.tape_store == "memory" and settings.database_url is None:
-        raise SettingsError(
-            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
-        )
-    if not path.exists():
-        raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
-    who = _identity(person or CONSOLE_PERSON)
-    started = start_import(bot, path, who, ZoneInfo(settings.timezone))
-    refused = anyio.run(_run, settings, started, dry_run)
-    _print_problems(started)
-    if not started.conversations and not started.reading.memory:
+    check_importable(settings, path)
+    reading = Reading(bot, _identity(person or CONSOLE_PERSON), ZoneInfo(settings.timezone))
+    refused = anyio.run(_run, settings, path, reading, dry_run)
+    print_problems(reading)
+    if not reading.statuses and not reading.memory:
         raise TapeNotFound(
             _(
                 "{path}: found nothing to import from {assistant}",
@@ -55,26 +49,41 @@ def import_assistant(
                 assistant=ASSISTANTS[bot],
             )
         )
-    _print_summary(started, dry_run=dry_run)
+    _print_summary(reading, dry_run=dry_run)
     return 1 if refused else 0
 
 
-async def _run(settings: Settings, started: AssistantImport, dry_run: bool) -> int:
+async def _run(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> int:
     """Run an import; return the number of refused conversations."""
     refused = count = 0
     async with open_tape_store(settings, read_only=dry_run) as store:
-        writer = ImportWriter(store, SystemClock(), settings.retention_days, None, dry_run)
-        results = started.run(writer)
+        writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
+        results = writer.run(path)
         async with aclosing(results):
             async for result in results:
                 refused += result.status == "refused"
                 if result.status in ("changed", "refused"):
                     count += 1
                     _print_result(result, count)
-                if started.conversations % _PROGRESS == 0:
-                    told = ngettext("{n} conversation", "{n} conversations", started.conversations)
+                if (done := reading.statuses.total()) % _PROGRESS == 0:
+                    told = ngettext("{n} conversation", "{n} conversations", done)
                     print(f"... {told}", file=sys.stderr, flush=True)
     return refused
+
+
+def check_importable(settings: Settings, path: Path) -> None:
+    """Check that there is something at a path, and that an import of it lasts.
+
+    Raises:
+        TapeNotFound: There is nothing.
+        SettingsError: Tapes are kept in memory only.
+    """
+    if settings.tape_store == "memory" and settings.database_url is None:
+        raise SettingsError(
+            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
+        )
+    if not path.exists():
+        raise TapeNotFound(_("{path}: there is no such file or folder", path=path))
 
 
 def _identity(person: str) -> str:
@@ -97,25 +106,25 @@ def _print_result(result: ImportResult, told: int) -> None:
         print(_("...\tand more"), file=sys.stderr)
 
 
-def _print_problems(started: AssistantImport) -> None:
-    reading = started.reading
+def print_problems(reading: Reading) -> None:
+    """Print the first of what could not be read."""
     for problem in reading.problems:
         print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)
     if (more := reading.problem_count - len(reading.problems)) > 0:
         print(_("note\tand {more} more", more=more), file=sys.stderr)
 
 
-def _print_summary(started: AssistantImport, *, dry_run: bool) -> None:
-    reading, statuses, roles = started.reading, started.statuses, started.messages
+def _print_summary(reading: Reading, *, dry_run: bool) -> None:
+    roles = reading.messages
     assistant = ASSISTANTS[reading.bot]
     told = ngettext(
         "found\t{n} conversation with {assistant}",
         "found\t{n} conversations with {assistant}",
-        started.conversations,
+        reading.statuses.total(),
         assistant=assistant,
     )
-    if started.since:
-        since, until = started.since[:10], started.until[:10]
+    if reading.since:
+        since, until = reading.since[:10], reading.until[:10]
         told = _("{told}, {since} to {until}", told=told, since=since, until=until)
     print(told)
     print(
@@ -136,8 +145,8 @@ def _print_summary(started: AssistantImport, *, dry_run: bool) -> None:
                 reading.skipped,
             )
         )
-    _print_statuses(statuses, dry_run=dry_run)
-    _print_memory(started, dry_run=dry_run)
+    _print_statuses(reading.statuses, dry_run=dry_run)
+    _print_memory(reading, dry_run=dry_run)
 
 
 def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
@@ -170,9 +179,8 @@ def _print_statuses(statuses: Mapping[str, int], *, dry_run: bool) -> None:
         print(told)
 
 
-def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
-    reading = started.reading
-    lines = list(reading.memory.values())
+def _print_memory(reading: Reading, *, dry_run: bool) -> None:
+    lines = list(reading.memory.items())
     if lines and dry_run:
         told = ngettext(
             "memory\t{n} line would be proposed to {person}:",
@@ -181,9 +189,9 @@ def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
             person=printable(reading.person),
         )
         print(told)
-        for line in lines[:_TOLD]:
-            about = f"{line.subject}: " if line.subject else ""
-            print(f"\t- {printable(about + line.text)[:200]} ({line.when[:10]})")
+        for line, (subject, when) in lines[:_TOLD]:
+            about = f"{subject}: " if subject else ""
+            print(f"\t- {printable(about + line)[:200]} ({when[:10]})")
         if len(lines) > _TOLD:
             print(_("\tand {more} more", more=len(lines) - _TOLD))
     elif lines:
@@ -191,7 +199,7 @@ def _print_memory(started: AssistantImport, *, dry_run: bool) -> None:
         pending = ngettext(
             "{n} new fact in /memory pending",
             "{n} new facts in /memory pending",
-            started.proposed,
+            reading.proposed,
         )
         print(f"{told}: {pending}")
     if reading.more_memory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from bot.bus import Address
+from bot.cli.import_assistants import check_importable, print_problems
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock
 from bot.core.errors import (
@@ -24,14 +25,11 @@ from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.exported_tape import restore_export
+from bot.transfer.file_home import FileHome
+from bot.transfer.home_data import HomeData
 from bot.transfer.import_writer import STATUS_WORDS, ImportWriter
-from bot.transfer.imported import ImportedData
-from bot.transfer.nanobot import read_nanobot
-from bot.transfer.restore import restore_export
-from bot.transfer.storage import HomeStorage
-
-_TOLD = 20
+from bot.transfer.imported import Reading
 
 
 def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> int:
@@ -68,10 +66,20 @@ def import_nanobot(
         SettingsError: ``memory_to`` is no session key, or tapes are kept in memory only.
         TapeWriteError: The store refused the write; what was printed before is done.
     """
-    zone = ZoneInfo(settings.timezone)
-    return _import_foreign(
-        settings, path, lambda: read_nanobot(path, zone), memory_to, dry_run=dry_run
-    )
+    check_importable(settings, path)
+    if memory_to is not None:
+        try:
+            memory_to = Address.parse(memory_to).session
+        except InvalidInbound as error:
+            raise SettingsError(
+                _("{memory_to!r} is not a session such as telegram:42", memory_to=memory_to)
+            ) from error
+    reading = Reading("nanobot", "", ZoneInfo(settings.timezone), memory_to)
+    refused = anyio.run(_write_imported, settings, path, reading, dry_run)
+    print_problems(reading)
+    if not reading.statuses:
+        raise TapeNotFound(_("{path}: found nothing to import", path=path))
+    return 1 if refused else 0
 
 
 async def _restore(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
@@ -91,68 +99,35 @@ async def _restore(settings: Settings, files: Sequence[Path], dry_run: bool) -> 
 
 
 @asynccontextmanager
-async def _home(settings: Settings, *, dry_run: bool) -> AsyncIterator[HomeStorage]:
+async def _home(settings: Settings, *, dry_run: bool) -> AsyncIterator[HomeData]:
     """Open the home: a database that processes may use, or files, locked unless in a dry run."""
     workspace = settings.workspace_id or ""
     if settings.database_url is None:
-        files = FileHomeStorage(settings.home, workspace)
+        files = FileHome(settings.home, workspace)
         with nullcontext() if dry_run else files.lock():
             yield files
         return
     async with open_database_services(settings) as shared:
         assert shared is not None
-        from bot.transfer.database_storage import DatabaseHomeStorage
+        from bot.transfer.database_home import DatabaseHome
 
-        yield DatabaseHomeStorage(shared.database, shared.wakeups, workspace)
-
-
-def _import_foreign(
-    settings: Settings,
-    path: Path,
-    read: Callable[[], ImportedData],
-    memory_to: str | None,
-    *,
-    dry_run: bool,
-) -> int:
-    if settings.tape_store == "memory" and settings.database_url is None:
-        raise SettingsError(
-            _("TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends")
-        )
-    if memory_to is not None:
-        try:
-            memory_to = Address.parse(memory_to).session
-        except InvalidInbound as error:
-            raise SettingsError(
-                _("{memory_to!r} is not a session such as telegram:42", memory_to=memory_to)
-            ) from error
-    imported_data = read() if path.exists() else ImportedData("")
-    for problem in imported_data.problems[:_TOLD]:
-        print(_("note\t{problem}", problem=printable(problem)), file=sys.stderr)
-    if len(imported_data.problems) > _TOLD:
-        more = len(imported_data.problems) - _TOLD
-        print(_("note\tand {more} more", more=more), file=sys.stderr)
-    if not imported_data.conversations and not imported_data.memory:
-        raise TapeNotFound(_("{path}: found nothing to import", path=path))
-    return anyio.run(_write_imported, settings, imported_data, memory_to, dry_run)
+        yield DatabaseHome(shared.database, shared.wakeups, workspace)
 
 
-async def _write_imported(
-    settings: Settings, imported_data: ImportedData, memory_to: str | None, dry_run: bool
-) -> int:
+async def _write_imported(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> bool:
+    """Import nanobot's sessions; return whether any was refused."""
     refused = False
     async with open_tape_store(settings, read_only=dry_run) as store:
-        landing = ImportWriter(store, SystemClock(), settings.retention_days, memory_to, dry_run)
-        outcomes = landing.write(imported_data)
+        writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
+        outcomes = writer.run(path)
         async with aclosing(outcomes):
-            async for import_result in outcomes:
-                refused |= import_result.status == "refused"
-                status = import_result.status
+            async for result in outcomes:
+                refused |= result.status == "refused"
+                status = result.status
                 done = _did(dry_run) if status == "imported" else _(STATUS_WORDS[status])
-                print(
-                    f"{done}\t{printable(import_result.session)}: {printable(import_result.text)}",
-                    flush=True,
-                )
-    return 1 if refused else 0
+                text = f"{printable(result.session)}: {printable(result.text)}"
+                print(f"{done}\t{text}", flush=True)
+    return refused
 
 
 def _why(file: Path, error: Exception) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import anyio
-import anyio.to_thread
 
 from bot.bus.media.blobs import Blobs, FolderBlobs
 from bot.cli.tape import printable
@@ -21,9 +19,7 @@ from bot.memory.session.archive_summary import ArchiveSummary
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
-from bot.transfer.export import atomic_writer
-from bot.transfer.memory_archive import archive_name, history_pieces, write_archive
-from bot.transfer.session_memory import read_session_memory
+from bot.transfer.memory_export import archive_name, write_archive, write_files
 
 T = TypeVar("T")
 
@@ -83,15 +79,8 @@ def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
         )
 
     async def write(store: TapeStore) -> None:
-        session_memory = await read_session_memory(store, session)
-        into = private_directory(folder).resolve()
-        with atomic_writer(into / "MEMORY.md") as file:
-            file.write(session_memory.memory_md().encode("utf-8", "backslashreplace"))
-        with atomic_writer(into / "HISTORY.md") as file:
-            pieces = history_pieces(store, session, ZoneInfo(settings.timezone))
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    await anyio.to_thread.run_sync(file.write, piece)
+        zone, names = ZoneInfo(settings.timezone), ("MEMORY.md", "HISTORY.md")
+        await write_files(store, session, folder, zone, names)
 
     anyio.run(_reading, settings, write)
     print(printable(str(folder)))

@@ -16,11 +16,11 @@ from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
 from bot.core.i18n import N_, _, ngettext
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.settings import Settings
-from bot.transfer.file_storage import FileHomeStorage
-from bot.transfer.migration import MigrationResult, migrate_home
+from bot.transfer.file_home import FileHome
+from bot.transfer.migration import Migration
 
 if TYPE_CHECKING:
-    from bot.transfer.database_storage import DatabaseHomeStorage
+    from bot.transfer.database_home import DatabaseHome
 
 _WORDS = {
     "there": N_("there"),
@@ -77,15 +77,16 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
     return 0
 
 
-async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> MigrationResult:
-    files = FileHomeStorage(settings.home, settings.workspace_id or "")
+async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migration:
+    files = FileHome(settings.home, settings.workspace_id or "")
     if to_database and not await files.has_data():
         raise TapeNotFound(_("{home}: nothing to migrate", home=settings.home))
     async with _database(settings) as database, AsyncExitStack() as held:
         if not dry_run:
             await held.enter_async_context(_alone(files, database))
         source, target = (files, database) if to_database else (database, files)
-        moved = await migrate_home(source, target, say=_say, dry_run=dry_run)
+        moved = Migration(source, target, _say, dry_run)
+        await moved.run()
         if not dry_run and (busy := await database.users()):
             raise TapeLocked(
                 _("a tapebot was started meanwhile ({busy}): stop it, and migrate again", busy=busy)
@@ -125,13 +126,13 @@ async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migr
 
 
 @asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
+async def _database(settings: Settings) -> AsyncIterator[DatabaseHome]:
     assert settings.database_url is not None
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import make_conninfo
 
-        from bot.transfer.database_storage import APPLICATION_NAME, DatabaseHomeStorage
+        from bot.transfer.database_home import APPLICATION_NAME, DatabaseHome
     except ImportError as error:
         raise SettingsError(
             _(
@@ -148,11 +149,11 @@ async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
     renamed = settings.model_copy(update={"database_url": SecretStr(named)})
     async with open_database_services(renamed) as shared:
         assert shared is not None
-        yield DatabaseHomeStorage(shared.database, shared.wakeups, settings.workspace_id or "")
+        yield DatabaseHome(shared.database, shared.wakeups, settings.workspace_id or "")
 
 
 @asynccontextmanager
-async def _alone(files: FileHomeStorage, database: DatabaseHomeStorage) -> AsyncIterator[None]:
+async def _alone(files: FileHome, database: DatabaseHome) -> AsyncIterator[None]:
     """Lock both places, so that no tapebot and no other migration runs on them."""
     with files.lock():
         async with database.lock():
@@ -180,7 +181,7 @@ def _differs(settings: Settings, target: str) -> str:
     )
 
 
-def _conclude(settings: Settings, moved: MigrationResult, target: str, *, dry_run: bool) -> None:
+def _conclude(settings: Settings, moved: Migration, target: str, *, dry_run: bool) -> None:
     if dry_run:
         print(
             ngettext(

@@ -18,13 +18,13 @@ from bot.core.files import private_directory
 from bot.core.i18n import _
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.export import (
+from bot.transfer.exported_tape import (
     SUFFIXES,
     ExportFormat,
-    atomic_writer,
     export_chunks,
     export_file_name,
 )
+from bot.transfer.whole_files import atomic_writer
 
 
 def export_tape(

@@ -23,8 +23,8 @@ from bot.runtime.sessions.session_reset import check_resettable, reset_session
 from bot.runtime.settings import Settings
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.transfer.memory_archive import archive_name, write_archive
-from bot.transfer.session_memory import SessionMemory, read_session_memory
+from bot.transfer.memory_export import archive_name, write_archive
+from bot.transfer.memory_files import SessionMemory, read_session_memory
 
 
 def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:

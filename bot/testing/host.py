@@ -63,7 +63,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
 from bot.transfer.erased_list import ErasedList
-from bot.transfer.memory_archive import MemoryArchives
+from bot.transfer.memory_export import MemoryArchives
 
 POLL = 0.002
 """Seconds between checks of state that has no event, such as a tape on disk."""

@@ -1,21 +1,19 @@
-"""Export, import, restore, verify and migrate tapes, and write memory to files."""
+"""Export, import, back up, restore, verify and move tapes and homes, and write memory to files."""
 
 __all__ = [
-    "assistant_import",
     "backup",
-    "backup_encryption",
-    "database_storage",
+    "backup_key",
+    "database_home",
     "erased_list",
-    "export",
-    "file_storage",
+    "exported_tape",
+    "file_home",
+    "home_data",
     "home_snapshot",
     "import_writer",
     "imported",
-    "memory_archive",
+    "memory_export",
+    "memory_files",
     "migration",
-    "nanobot",
-    "restore",
-    "session_memory",
-    "storage",
     "tape_verification",
+    "whole_files",
 ]

@@ -1,264 +1,198 @@
-"""Write and read the archives of a backup: compressed, encrypted, signed. Blocking.
+"""Write and read the archive of a backup: compressed, encrypted, signed. Blocking.
 
-Rule 1: an archive ends with a signed list of its files' digests, its own name and its backup.
+Rule 1: an archive ends with a signed list of its files' digests.
 Rule 2: nothing is written outside the folder that it is unpacked to, and nothing that no backup holds.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import os
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyrage import x25519
 
 from bot.core.errors import BackupFailed
 from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.i18n import _
-from bot.transfer.backup_encryption import BackupKey, decrypt, encrypt
-from bot.transfer.backup_signature import is_signed
-from bot.transfer.home_snapshot import HomeSnapshot, SnapshotChanged, SnapshotFile, is_saved
+from bot.transfer.backup_key import BackupKey, decrypt, encrypt, is_signed, signer_of
+from bot.transfer.foreign import is_path_below
+from bot.transfer.home_snapshot import BLOBS, HomeSnapshot, SnapshotChanged, is_saved
+from bot.transfer.whole_files import open_private
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-_MANIFEST = "backup.json"
-_SIGNATURE = "backup.json.sig"
+_MANIFEST, _SIGNATURE = "backup.json", "backup.json.sig"
 _FORMAT = 1
 _COMPRESSION = 6
+_GZIP = 31
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveContents:
+    """What an archive held: when the home was read, how many files and bytes, and who signed it."""
+
+    taken: str
+    count: int
+    size: int
+    signer: str
 
 
 def write_archive(
     path: Path,
     key: BackupKey,
     snapshot: HomeSnapshot,
-    files: tuple[SnapshotFile, ...],
     about: dict[str, Any],
     *,
-    gone: list[str] | None = None,
+    signing: Ed25519PrivateKey,
     beat: Callable[[], None],
 ) -> None:
-    """Write files of a snapshot to an encrypted archive, durably.
+    """Write a snapshot to an encrypted archive, durably; ``beat`` is called with each piece.
 
     Raises:
         SnapshotChanged: A file was replaced since the snapshot.
         BackupFailed: The encryption failed.
-        OSError: A disk refused.
     """
-    about = {"format": _FORMAT, "archive": path.name, "signer": key.signer, **about}
-    pack = partial(_pack, snapshot, files, about, gone, key=key)
-    with path.open("wb") as out:
-        path.chmod(PRIVATE_FILE)
-        encrypt(pack, _Beating(out, beat), key)
-        out.flush()
-        os.fsync(out.fileno())
+    about = {"format": _FORMAT, "signer": signer_of(signing), **about}
+    with open_private(path) as out:
+        encrypt(_compressed(_packed(snapshot, signing, about), beat), out, key)
 
 
-def _pack(
-    snapshot: HomeSnapshot,
-    files: tuple[SnapshotFile, ...],
-    about: dict[str, Any],
-    gone: list[str] | None,
-    out: BufferedIOBase,
-    *,
-    key: BackupKey,
-) -> None:
-    """Write files as a compressed archive, and a signed manifest with their digests at its end."""
+def _compressed(chunks: Iterator[bytes], beat: Callable[[], None]) -> Iterator[bytes]:
+    packer = zlib.compressobj(_COMPRESSION, zlib.DEFLATED, _GZIP)
+    for chunk in chunks:
+        beat()
+        yield packer.compress(chunk)
+    yield packer.flush()
+
+
+def _packed(
+    snapshot: HomeSnapshot, signing: Ed25519PrivateKey, about: dict[str, Any]
+) -> Iterator[bytes]:
+    """Yield a tar of all files, and a signed manifest with their digests at its end."""
     digests = {}
-    with (
-        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_COMPRESSION) as packed,
-        tarfile.open(fileobj=packed, mode="w|") as archive,
-    ):
-        for file in files:
-            chunks = snapshot.read(file)
-            if gone is not None:
-                try:
-                    chunks = iter([b"".join(chunks)])
-                except SnapshotChanged:
-                    gone.append(file.path)
-                    continue
-            digests[file.path] = _add(archive, file, chunks)
-        manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
-        for name, data in ((_MANIFEST, manifest), (_SIGNATURE, key.sign(manifest))):
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), PRIVATE_FILE
-            archive.addfile(info, io.BytesIO(data))
+    for file in (*snapshot.files, *snapshot.blobs):
+        chunks = snapshot.read(file)
+        if file.path.startswith(BLOBS):
+            try:
+                chunks = iter([b"".join(chunks)])
+            except SnapshotChanged:  # erased meanwhile
+                continue
+        digest = hashlib.sha256()
+        yield _header(file.path, file.size, file.mode, file.changed)
+        for chunk in chunks:
+            digest.update(chunk)
+            yield chunk
+        yield _padding(file.size)
+        digests[file.path] = digest.hexdigest()
+    manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
+    for name, data in ((_MANIFEST, manifest), (_SIGNATURE, signing.sign(manifest))):
+        yield _header(name, len(data), PRIVATE_FILE) + data + _padding(len(data))
+    yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _add(archive: tarfile.TarFile, file: SnapshotFile, chunks: Iterator[bytes]) -> str:
-    """Add a file, and return the digest of its bytes."""
-    info = tarfile.TarInfo(file.path)
-    info.size, info.mode, info.mtime = file.size, file.mode, file.changed
-    source = _Digested(chunks)
-    archive.addfile(info, source)  # type: ignore[arg-type]
-    # The file is closed behind its last bytes.
-    next(chunks, None)
-    return source.digest.hexdigest()
+def _header(name: str, size: int, mode: int, changed: int = 0) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = size, mode, changed
+    return info.tobuf()
 
 
-class _Beating(BufferedIOBase):
-    """A file that calls a function with each piece that is read or written."""
-
-    def __init__(self, file: BufferedIOBase, beat: Callable[[], None]) -> None:
-        self._file = file
-        self._beat = beat
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._beat()
-        return self._file.read(size)
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        self._beat()
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        # Python closes and so flushes it when it is freed, after the file itself was closed.
-        if not self._file.closed:
-            self._file.flush()
-
-
-class _Digested:
-    """A readable file over chunks that computes their SHA-256."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self.digest = hashlib.sha256()
-        self._chunks = chunks
-        self._left = b""
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; fewer only at the end."""
-        while len(self._left) < size and (more := next(self._chunks, b"")):
-            self._left += more
-        data, self._left = self._left[:size], self._left[size:]
-        self.digest.update(data)
-        return data
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveContents:
-    """What an archive held.
-
-    Attributes:
-        taken: When the home was read, ISO 8601.
-        count: How many files it held.
-        size: Their bytes.
-        backup: The backup that it is a part of.
-        signer: Whose key has signed it.
-    """
-
-    taken: str
-    count: int
-    size: int
-    backup: str
-    signer: str
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
 
 
 def read_archive(
     path: Path,
     identity: x25519.Identity,
-    into: Path | None,
+    into: Path,
+    *,
+    without_blobs: bool = False,
     beat: Callable[[], None] = lambda: None,
 ) -> ArchiveContents:
     """Read an archive, compare its files with their digests, and write them to a folder.
 
+    With ``without_blobs`` the files that people sent are compared and written nowhere.
+
     Raises:
-        BackupFailed: The archive is damaged, of another format or another's, or the key does not fit.
-        OSError: A disk refused.
+        BackupFailed: The archive is damaged or of another format, or the key does not fit.
     """
     found: list[ArchiveContents] = []
-    with path.open("rb") as source:
-        extract = partial(_extract, into, path.name, found)
-        decrypt(source, lambda plain: extract(_Beating(plain, beat)), identity)
-    if not found:
-        raise BackupFailed(_("{name} has no end: the backup is incomplete", name=path.name))
-    return found[0]
 
-
-def _extract(
-    into: Path | None, own_name: str, found: list[ArchiveContents], plain: BufferedIOBase
-) -> None:
-    digests: dict[str, str] = {}
-    size, last = 0, {_MANIFEST: b"", _SIGNATURE: b""}
-    try:
+    def extract(plain: IO[bytes]) -> None:
+        digests: dict[str, str] = {}
+        size, last = 0, {_MANIFEST: b"", _SIGNATURE: b""}
         with tarfile.open(fileobj=plain, mode="r|gz") as archive:
             for info in archive:
-                source = archive.extractfile(info) if info.isreg() else None
+                name, source = info.name, archive.extractfile(info) if info.isreg() else None
                 if source is None:
-                    raise BackupFailed(_("{name!r} in the backup is no file", name=info.name[:100]))
-                if info.name in last:
-                    last[info.name] = source.read()
+                    raise BackupFailed(_("{name!r} in the backup is no file", name=name[:100]))
+                if name in last:
+                    last[name] = source.read()
                     continue
-                digests[info.name] = _copy(source, info, into)
+                _check_name(name, into, digests)
+                skipped = without_blobs and name.startswith(BLOBS)
+                target = Path(os.devnull) if skipped else into / name
+                digests[name] = _copy(source, target, info.mode, beat)
                 size += info.size
+        found.append(_compared(last[_MANIFEST], last[_SIGNATURE], digests, size))
+
+    try:
+        with path.open("rb") as source:
+            decrypt(source, extract, identity)
     except (tarfile.TarError, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise BackupFailed(_("the backup is damaged ({error})", error=error)) from error
-    read = _compared(last[_MANIFEST], own_name, digests, size)
-    if not is_signed(last[_MANIFEST], last[_SIGNATURE], read.signer):
-        raise BackupFailed(_("{name} is not signed: tapebot did not make it", name=own_name))
-    found.append(read)
+    return found[0]
 
 
-def _compared(
-    manifest: bytes, own_name: str, digests: dict[str, str], size: int
-) -> ArchiveContents:
-    try:
-        told = json.loads(manifest)
-        form, files, name = told["format"], told["files"], told["archive"]
-        taken, backup, signer = (str(told[key]) for key in ("taken", "backup", "signer"))
-    except (ValueError, KeyError, TypeError) as error:
-        raise BackupFailed(_("the backup has no list of its files: it is incomplete")) from error
-    if form != _FORMAT:
-        raise BackupFailed(
-            _(
-                "the backup has the format {form!r}: a newer tapebot made it; update first",
-                form=form,
-            )
-        )
-    if files != digests:
-        differ = sorted(files.items() ^ digests.items())
-        raise BackupFailed(
-            _("{differ} in the backup differs from what was saved", differ=differ[0][0])
-        )
-    if name != own_name:
-        raise BackupFailed(
-            _("{name} is another archive under this name: {other}", name=own_name, other=name)
-        )
-    return ArchiveContents(taken, len(digests), size, backup, signer)
+def _check_name(name: str, into: Path, seen: dict[str, str]) -> None:
+    # An index or the sandbox's program is made anew: only somebody else puts one there.
+    if not is_path_below(name) or not is_saved(Path(name)):
+        raise BackupFailed(_("{name!r} in the backup is no path below the home", name=name[:100]))
+    if name in seen or (into / name).exists():
+        raise BackupFailed(_("{name!r} is in the backup twice", name=name[:100]))
 
 
-def _copy(source: IO[bytes], info: tarfile.TarInfo, into: Path | None) -> str:
-    """Copy a file below a folder, and return the digest of its bytes."""
+def _copy(source: IO[bytes], path: Path, mode: int, beat: Callable[[], None]) -> str:
+    """Copy a file, and return the digest of its bytes."""
     digest = hashlib.sha256()
-    path = None if into is None else _inside(into, info.name)
-    if path is None:
-        while data := source.read(1 << 20):
-            digest.update(data)
-        return digest.hexdigest()
     private_directory(path.parent)
-    if path.exists():
-        raise BackupFailed(_("{name!r} is in the backup twice", name=info.name[:100]))
-    with path.open("xb") as out:
-        path.chmod(info.mode & 0o700)
-        while data := source.read(1 << 20):
+    with path.open("wb") as out:
+        if path.is_file():
+            path.chmod(mode & 0o700)
+        while data := source.read(_PIECE):
+            beat()
             digest.update(data)
             out.write(data)
     return digest.hexdigest()
 
 
-def _inside(folder: Path, name: str) -> Path:
-    path = Path(name)
-    # An index or the sandbox's program is made anew: only somebody else puts one there.
-    if path.is_absolute() or ".." in path.parts or "\0" in name or not is_saved(path):
-        raise BackupFailed(_("{name!r} in the backup is no path below the home", name=name[:100]))
-    return folder / path
+def _compared(
+    manifest: bytes, signature: bytes, digests: dict[str, str], size: int
+) -> ArchiveContents:
+    try:
+        told = json.loads(manifest)
+        form, files = told["format"], told["files"]
+        taken, signer = str(told["taken"]), str(told["signer"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BackupFailed(_("the backup has no list of its files: it is incomplete")) from error
+    if form != _FORMAT:
+        raise BackupFailed(
+            _(
+                "the backup has the format {form!r}: another tapebot made it; restore it with that one",
+                form=form,
+            )
+        )
+    if files != digests:
+        differ = min(files.items() ^ digests.items())[0]
+        raise BackupFailed(_("{differ} in the backup differs from what was saved", differ=differ))
+    if not is_signed(manifest, signature, signer):
+        raise BackupFailed(_("the backup is not signed: tapebot did not make it"))
+    return ArchiveContents(taken, len(digests), size, signer)

@@ -36,7 +36,7 @@ from bot.memory.records.fact_fold import CHAIN_EVENTS
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.backup_signature import is_signed, signing_key
+from bot.transfer.backup_key import is_signed, signing_key
 
 ERASED_LIST = "erased.jsonl"
 _COPIES = ("exports", "console", "channels/web")
@@ -46,13 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class ErasedList:
-    """Writes what is erased to the list of the home, and to that beside the backups.
-
-    Args:
-        home: The home.
-        backups: The folder of backups; None if there is none.
-        clock: Tells the time.
-    """
+    """Writes what is erased to the list of the home, and to that beside the backups, if there are any."""
 
     def __init__(self, home: Path, backups: Path | None, clock: Clock) -> None:
         self._home, self._backups, self._clock = home, backups, clock
@@ -71,25 +65,23 @@ class ErasedList:
     ) -> None:
         """Write durably what is erased of a tape.
 
-        Args:
-            tape: The tape.
-            ids: Ids of its entries that go as a whole.
-            parts: Digests of what is left of others, by their ids; see ``entry_digest``.
-            facts: Numbers of facts in its records.
-            beliefs: Ids of beliefs in its records.
-            quotes: Number of a fact that stays, tape and entry, of each quote that it loses.
-            blobs: Names of files that people sent.
-            reset: All of the tape goes.
+        ``ids`` go as a whole; ``parts`` are digests of what is left of others (``entry_digest``); facts
+        and beliefs go from its records; ``quotes`` of facts that stay: fact, tape and entry.
 
         Raises:
             OSError: The home's list cannot be written.
         """
-        told: dict[str, Any] = {"tape": tape_digest(tape), "at": format_time(self._clock.now())}
-        told["parts"] = {str(number): parts[number] for number in sorted(parts)}
-        told |= {"ids": sorted(ids), "facts": sorted(facts), "beliefs": sorted(beliefs)}
-        told["quotes"] = sorted([fact, tape_digest(where), entry] for fact, where, entry in quotes)
-        told |= {"blobs": sorted(blobs)} if blobs else {}
-        told |= {"reset": True} if reset else {}
+        told = {
+            "tape": tape_digest(tape),
+            "at": format_time(self._clock.now()),
+            "parts": {str(number): parts[number] for number in sorted(parts)},
+            "ids": sorted(ids),
+            "facts": sorted(facts),
+            "beliefs": sorted(beliefs),
+            "quotes": sorted([fact, tape_digest(where), entry] for fact, where, entry in quotes),
+            "blobs": sorted(blobs),
+            "reset": reset,
+        }
         key = signing_key(self._home)
         text = json.dumps(told, ensure_ascii=True)
         line = json.dumps({"line": text, "signature": b64encode(key.sign(text.encode())).decode()})
@@ -140,13 +132,8 @@ def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
 
 
 async def erase_again(home: Path, workspace: str, signer: str) -> int:
-    """Erase from a restored home what its list names; return how many entries.
-
-    Raises:
-        TapeError: A tape cannot be read or written.
-    """
-    lines = list(signed_lines(home / ERASED_LIST, signer))
-    if not lines:
+    """Erase from a restored home what its list names; return how many entries and files."""
+    if not (lines := list(signed_lines(home / ERASED_LIST, signer))):
         return 0
     store = FileTapeStore(home / "tapes", workspace=workspace)
     changed = 0
@@ -155,13 +142,13 @@ async def erase_again(home: Path, workspace: str, signer: str) -> int:
         places = {
             (names.get(line["tape"], ""), int(entry))
             for line in lines
-            for entry in (*line.get("ids", ()), *line.get("parts", ()))
+            for entry in (*line["ids"], *line["parts"])
         }
         for digest, name in names.items():
-            theirs = [line for line in lines if line.get("tape") == digest]
+            theirs = [line for line in lines if line["tape"] == digest]
             changed += await _erase_tape(store, name, theirs, names, places) if theirs else 0
         blobs = FolderBlobs(home / "blobs")
-        gone = {blob for line in lines for blob in line.get("blobs", ())}
+        gone = {blob for line in lines for blob in line["blobs"]}
         for name in names.values() if gone else ():
             async for entry in store.read_back(name):
                 gone -= blobs_in(entry)
@@ -188,17 +175,17 @@ async def _erase_tape(
 ) -> int:
     changed = 0
     for line in lines:
-        at, facts = str(line.get("at")), frozenset(line.get("facts", ()))
-        if line.get("reset"):
+        at, facts = line["at"], frozenset(line["facts"])
+        if line["reset"]:
             entries = await store.read(tape)
             if entries and not any(str(one.meta.get("ts", "")) > at for one in entries):
                 await store.reset(tape)
                 changed += len(entries)
             continue
         quotes = {(fact, names.get(where, ""), entry) for fact, where, entry in line["quotes"]}
-        beliefs = frozenset(line.get("beliefs", ()))
+        beliefs = frozenset(line["beliefs"])
         version, fresh = await store.version(tape), list[TapeEntry]()
-        parts = {int(number): digest for number, digest in line.get("parts", {}).items()}
+        parts = {int(number): digest for number, digest in line["parts"].items()}
         for number in sorted(one for one in (*line["ids"], *parts) if one <= version):
             for entry in await store.read(tape, number, number):
                 if entry_digest(entry) == parts.get(number):

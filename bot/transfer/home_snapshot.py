@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,17 +23,16 @@ from bot.core.errors import TapebotError
 from bot.core.files import TEMPORARY_SUFFIX
 from bot.core.i18n import _
 
-MOST_TRIES = 200
-_PAUSE = 0.05
 CHECK_FOLDER = ".backup-check"
 """Folder in the home where a backup is unpacked to check it."""
 
-_BLOBS = "blobs"
-_WORKSPACE = "workspace"
-"""The owner's own folder, of which nothing is left out."""
-_READABLE = "files"
-"""The folder with readable names of blobs; what somebody else put there is kept."""
+BLOBS = "blobs/"
+"""How the paths of files that people sent begin."""
 
+_MOST_TRIES = 200
+_PAUSE = 0.05
+_READABLE = "files/"  # readable names of blobs; what somebody else put there is kept
+_WORKSPACE = "workspace"  # the owner's own folder, of which nothing is left out
 _LEFT_OUT_FOLDERS = frozenset(
     {CHECK_FOLDER, "logs", "vectors", "blobs/incoming", "sandbox", "incoming-skills"}
 )
@@ -47,15 +46,7 @@ class SnapshotChanged(TapebotError):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """A file as it was.
-
-    Attributes:
-        path: Its path relative to the home, with ``/``.
-        size: Its length in bytes.
-        mode: Its permissions.
-        changed: When it was changed, in seconds since 1970.
-        identity: Device and number of the file.
-    """
+    """A file as it was: its path below the home, with ``/``, and its device and number."""
 
     path: str
     size: int
@@ -66,13 +57,7 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True)
 class HomeSnapshot:
-    """The files of a home at one moment.
-
-    Attributes:
-        home: The folder.
-        files: All files but blobs.
-        blobs: Files that people sent; they never change, and may be erased meanwhile.
-    """
+    """The files of a home at one moment; blobs never change, but may be erased meanwhile."""
 
     home: Path
     files: tuple[SnapshotFile, ...]
@@ -83,58 +68,43 @@ class HomeSnapshot:
 
         Raises:
             SnapshotChanged: It was replaced or removed since.
-            OSError: It cannot be read.
         """
+        changed = SnapshotChanged(_("{path} changed meanwhile", path=file.path))
         try:
             descriptor = os.open(self.home / file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError as error:
-            raise SnapshotChanged(_("{path} was removed meanwhile", path=file.path)) from error
+            raise changed from error
         with os.fdopen(descriptor, "rb") as source:
-            found = os.fstat(descriptor)
+            found, left = os.fstat(descriptor), file.size
             if (found.st_dev, found.st_ino) != file.identity:
-                raise SnapshotChanged(_("{path} was replaced meanwhile", path=file.path))
-            left = file.size
+                raise changed
             while left:
                 data = source.read(min(left, 1 << 20))
                 if not data:
-                    raise SnapshotChanged(_("{path} was shortened meanwhile", path=file.path))
+                    raise changed
                 left -= len(data)
                 yield data
 
 
 def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSnapshot:
-    """Return a snapshot of a home.
-
-    Raises:
-        SnapshotChanged: The home changed each time that it was looked at.
-        OSError: A folder cannot be read.
-    """
+    """Return a snapshot of a home; raise ``SnapshotChanged`` if it differs at every look."""
     before = _look(home)
-    for _unused in range(MOST_TRIES):
+    for _unused in range(_MOST_TRIES):
         beat()
         time.sleep(_PAUSE)
         now = _look(home)
         if now == before:
             # A blob is stored before the entry that names it.
-            blobs = tuple(filter(_is_blob, now))
-            stored = {blob.identity for blob in blobs}
-            files = tuple(
-                file for file in now if not _is_blob(file) and not _is_readable(file, stored)
-            )
-            return HomeSnapshot(home, files, blobs)
+            blobs = tuple(file for file in now if file.path.startswith(BLOBS))
+            stored, files = {blob.identity for blob in blobs}, []
+            for file in now:
+                is_name = file.path.startswith(_READABLE) and file.identity in stored
+                files += [] if is_name or file.path.startswith(BLOBS) else [file]
+            return HomeSnapshot(home, tuple(files), blobs)
         before = now
     raise SnapshotChanged(
         _("{home} kept changing; try again when tapebot has less to do, or stop it", home=home)
     )
-
-
-def _is_blob(file: SnapshotFile) -> bool:
-    return file.path.startswith(f"{_BLOBS}/")
-
-
-def _is_readable(file: SnapshotFile, stored: Collection[tuple[int, int]]) -> bool:
-    """Return whether a file is a blob under a readable name."""
-    return file.path.startswith(f"{_READABLE}/") and file.identity in stored
 
 
 def _look(home: Path) -> list[SnapshotFile]:
@@ -144,15 +114,15 @@ def _look(home: Path) -> list[SnapshotFile]:
         names[:] = sorted(
             name for name in names if (above / name).as_posix() not in _LEFT_OUT_FOLDERS
         )
-        for name in sorted(files):
-            if not is_saved(above / name):
-                continue
+        for path in (above / name for name in sorted(files) if is_saved(above / name)):
             try:
-                status = Path(folder, name).lstat()
+                status = (home / path).lstat()
             except FileNotFoundError:
                 continue
             if stat.S_ISREG(status.st_mode):
-                found.append(_described((above / name).as_posix(), status))
+                mode, identity = stat.S_IMODE(status.st_mode), (status.st_dev, status.st_ino)
+                about = (status.st_size, mode, int(status.st_mtime), identity)
+                found.append(SnapshotFile(path.as_posix(), *about))
     return found
 
 
@@ -163,8 +133,3 @@ def is_saved(path: Path) -> bool:
     left_out = name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
     own = path.parts[:1] == (_WORKSPACE,)
     return bool(name) and not folders & _LEFT_OUT_FOLDERS and (own or not left_out)
-
-
-def _described(path: str, status: os.stat_result) -> SnapshotFile:
-    mode, changed = stat.S_IMODE(status.st_mode), int(status.st_mtime)
-    return SnapshotFile(path, status.st_size, mode, changed, (status.st_dev, status.st_ino))

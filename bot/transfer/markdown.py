@@ -9,12 +9,14 @@ Rule 3: entries are in the order of the tape; bookkeeping is left out.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import tzinfo
 
 from bot.agent.schedules.wording import event_text
 from bot.agent.texts import known_text
 from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
+from bot.memory.records import transcript
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.boundaries import boundary_steps, boundary_summary
 from bot.memory.records.conversation_entries import (
@@ -23,21 +25,11 @@ from bot.memory.records.conversation_entries import (
     is_overheard,
     replaced_entry_id,
 )
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-    REPLY,
-)
+from bot.memory.records.event_names import HISTORY_EVENT, REPLY
 from bot.memory.records.pending_calls import describe_call_event
 from bot.memory.records.schedules import SCHEDULE_EVENTS
-from bot.memory.records.transcript import (
-    answer_text,
-    message_author,
-    shown_entry_time,
-    speaker_label,
-)
 from bot.tape.entries import TapeEntry
 
-_COMMAND = "command"
 _LONGEST = 200
 _INLINE = LazyPattern(r"([\\`*_\[\]<>&~|#!$])")
 _TAG = LazyPattern(r"<(?=[A-Za-z/!?])")
@@ -55,12 +47,8 @@ class MarkdownTranscript:
 
     def head(self, title: str | None, session: str) -> str:
         """Return the start of the transcript."""
-        shown = _inline(title) if title else _inline(session)
-        return _(
-            "# {shown}\n\nThe session {code}, as its tape has it.\n",
-            shown=shown,
-            code=_code(session),
-        )
+        shown = {"shown": _inline(title or session), "code": _code(session)}
+        return _("# {shown}\n\nThe session {code}, as its tape has it.\n", **shown)
 
     def block(self, entry: TapeEntry) -> str:
         """Render an entry as a block; empty for bookkeeping."""
@@ -90,11 +78,10 @@ class MarkdownTranscript:
             remarks.append(_("in place of #{old}", old=old))
         elif "edits" in entry.meta:
             remarks.append(_("an edit"))
-        text = answer_text(entry)
-        quote = entry.meta.get("quote")
+        text, quote = transcript.answer_text(entry), entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
-        block = self._said(message_author(entry), entry, text, remarks)
+        block = self._said(transcript.message_author(entry), entry, text, remarks)
         for file in attachments_in(entry.meta):
             note = f" ({_inline(known_text(file.note))})" if file.note else ""
             block += f"\n- {file.kind} {_code(file.name)}{note}\n"
@@ -102,40 +89,34 @@ class MarkdownTranscript:
 
     def _anchor(self, entry: TapeEntry) -> str:
         if not entry.is_boundary:
-            target = entry.target_id
-            return (
-                _("\n- anchor {code} at #{target}\n", code=_code(entry.name), target=target)
-                if target
-                else ""
-            )
-        block = f"\n## {_inline(str(entry.name))}, {shown_entry_time(entry, self._timezone)}\n"
+            named = {"code": _code(entry.name), "target": entry.target_id}
+            return _("\n- anchor {code} at #{target}\n", **named) if entry.target_id else ""
+        when = transcript.shown_entry_time(entry, self._timezone)
+        block = f"\n## {_inline(str(entry.name))}, {when}\n"
         if summary := boundary_summary(entry.data).strip():
             block += f"\n{_quoted(summary)}\n"
-        for step in boundary_steps(entry.data):
-            block += _("\n- next: {inline}\n", inline=_inline(step))
-        return block
+        steps = map(_inline, boundary_steps(entry.data))
+        return block + "".join(_("\n- next: {inline}\n", inline=step) for step in steps)
 
     def _event(self, entry: TapeEntry) -> str:
         data = entry.data
-        if entry.name == _COMMAND:
+        if entry.name == "command":
             text = f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
-            return self._said(speaker_label(entry), entry, text)
+            return self._said(transcript.speaker_label(entry), entry, text)
         if entry.name == REPLY:
             return self._said("tapebot", entry, str(data.get("text") or ""))
         if entry.name == HISTORY_EVENT:
             return self._said("History", entry, str(data.get("entry") or ""))
+        told = describe_call_event(entry)
         if entry.name in SCHEDULE_EVENTS:
-            return f"\n- {_inline(event_text(entry))}\n"
-        if entry.name == TURN_END and data.get("status") not in ("ok", *NO_TURNS):
-            return _("\n- the turn ended: {inline}\n", inline=_inline(str(data.get("status"))))
-        if (told := describe_call_event(entry)) is not None:
-            return f"\n- {_inline(told)}\n"
-        return ""
+            told = event_text(entry)
+        elif entry.name == TURN_END and data.get("status") not in ("ok", *NO_TURNS):
+            told = _("the turn ended: {inline}", inline=str(data.get("status")))
+        return f"\n- {_inline(told)}\n" if told is not None else ""
 
-    def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
-        about = ", ".join(
-            [shown_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
-        )
+    def _said(self, who: str, entry: TapeEntry, text: str, remarks: Sequence[str] = ()) -> str:
+        when = transcript.shown_entry_time(entry, self._timezone)
+        about = ", ".join([when, f"#{entry.id}", *remarks])
         return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
 
 

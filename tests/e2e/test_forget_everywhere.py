@@ -16,7 +16,7 @@ from bot.tape.service import TapeService
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
-from bot.transfer.backup_signature import signer_of, signing_key
+from bot.transfer.backup_key import signer_of, signing_key
 from bot.transfer.erased_list import ERASED_LIST, copy_list, erase_again
 
 

@@ -30,9 +30,9 @@ from bot.core.files import replace_file
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
-from bot.transfer.database_storage import DatabaseHomeStorage
-from bot.transfer.file_storage import FileHomeStorage
-from bot.transfer.storage import HomeStorage, read_tape_metadata
+from bot.transfer.database_home import DatabaseHome
+from bot.transfer.file_home import FileHome
+from bot.transfer.home_data import HomeData, read_tape_metadata
 
 TAPES, ENTRIES, KILLS = 12, 4 * many(100), many(many(10))
 PATIENCE = 120.0
@@ -62,16 +62,14 @@ async def _fill(home: Path) -> None:
     replace_file(home / FILE, encode(AccessList(people)))
 
 
-async def _held(place: HomeStorage) -> dict[str, Any]:
+async def _held(place: HomeData) -> dict[str, Any]:
     return {
         "tapes": {
             name: (await read_tape_metadata(place.tapes, name), await place.tapes.read(name))
             for name in await place.tapes.list_tapes()
         },
         "blobs": {name async for name in place.blobs.names()},
-        "waiting": await place.read_bus_state(),
-        "roster": await place.access.peek(),
-        "updates": await place.read_updates(),
+        "values": await place.values(),
     }
 
 
@@ -79,7 +77,7 @@ async def _in_database(url: str) -> dict[str, Any]:
     database = Database(url)
     await database.open()
     try:
-        return await _held(DatabaseHomeStorage(database, Wakeups(database)))
+        return await _held(DatabaseHome(database, Wakeups(database)))
     finally:
         await database.close()
 
@@ -128,15 +126,15 @@ async def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothin
     home, back = tmp_path / "home", tmp_path / "back"
     await _fill(home)
     scene = random.Random(7)
-    before = await _held(FileHomeStorage(home))
+    before = await _held(FileHome(home))
     mover = Mover(home, url, "files", "postgres")
     assert await _kills(mover, scene) >= KILLS // 2
     assert f"{TAPES} tapes" in await mover.finished()
     assert await _in_database(url) == before
-    assert await _held(FileHomeStorage(home)) == before
+    assert await _held(FileHome(home)) == before
     mover = Mover(back, url, "postgres", "files")
     assert await _kills(mover, scene) >= KILLS // 2
     assert f"{TAPES} tapes" in await mover.finished()
-    assert await _held(FileHomeStorage(back)) == before
+    assert await _held(FileHome(back)) == before
     assert verify_folder(back / "tapes", "").problems == []
     assert not list(back.rglob("*.new"))

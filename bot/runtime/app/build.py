@@ -69,7 +69,7 @@ from bot.runtime.sessions.supervisor import Supervisor
 from bot.runtime.settings import Settings
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.transfer.memory_archive import MemoryArchives
+from bot.transfer.memory_export import MemoryArchives
 
 logger = logging.getLogger(__name__)
 

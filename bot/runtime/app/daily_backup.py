@@ -17,7 +17,7 @@ from bot.core.i18n import _
 from bot.core.recurrence import Cron, next_occurrence
 from bot.runtime.settings import Settings
 from bot.transfer.backup import BackupResult, backup_time, create_backup, newest_backup
-from bot.transfer.backup_encryption import BackupKey, passphrase_key, recipient_key
+from bot.transfer.backup_key import BackupKey, passphrase_key, recipient_key
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class DailyBackup:
                 )
             else:
                 failed = None
-                logger.info("backup %s: %d files", made.path.name, made.files)
+                logger.info("backup %s: %d files", made.path.name, made.read.count)
                 for problem in made.tapes.problems:
                     logger.error("a tape is damaged, also in the backup: %s", problem)
 

@@ -15,7 +15,7 @@ from bot.testing.scripted_model import (
     text_reply,
     tool_call_reply,
 )
-from bot.transfer.backup_signature import signer_of, signing_key
+from bot.transfer.backup_key import signer_of, signing_key
 from bot.transfer.erased_list import erase_again
 from tests.bot.agent.telling import BOB, EVE, GROUP, pressed, say
 

@@ -14,7 +14,7 @@ from bot.runtime.settings import Settings, load_settings
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.export import ExportFormat, export_chunks
+from bot.transfer.exported_tape import ExportFormat, export_chunks
 
 DATA = Path(__file__).parent / "data"
 NANOBOT = DATA / "nanobot"

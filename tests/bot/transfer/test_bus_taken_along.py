@@ -16,7 +16,7 @@ from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply
-from bot.transfer.memory_archive import write_archive
+from bot.transfer.memory_export import write_archive
 
 CHAT, HOME = "fake:1", "person:fake:7"
 NOW = ManualClock().now()
@@ -74,7 +74,7 @@ async def test_problems_values_and_beliefs_are_files_and_what_was_erased_is_in_n
                 await host.channel.send(button, message_id=f"press-{number}"), within=20
             )
     found = await archived(tmp_path)
-    for line in ("- must: arrive by noon", "- open: which ferry?", "- decided: take the ferry"):
+    for line in ("- must: arrive by noon", "- ask: which ferry?", "- decide: take the ferry"):
         assert f"\n{line}" in found["problems.md"]
     assert found["references.md"].startswith("# deadline\n\nMonday\n\n[deadline v2, set")
     assert "v1" not in found["references.md"]

@@ -17,9 +17,8 @@ from bot.cli.imports import import_jsonl
 from bot.cli.tape_export import export_tape
 from bot.core.errors import InvalidEntry, TapeLocked
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, message
-from bot.transfer.export import export_file_name
-from bot.transfer.file_storage import FileHomeStorage
-from bot.transfer.restore import restore_export
+from bot.transfer.exported_tape import export_file_name, restore_export
+from bot.transfer.file_home import FileHome
 
 TAPE = "telegram:42"
 
@@ -78,7 +77,7 @@ def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
 
 
 async def restore(path: Path, home: Path) -> None:
-    files = FileHomeStorage(home)
+    files = FileHome(home)
     with files.lock():
         await restore_export(path, files)
 

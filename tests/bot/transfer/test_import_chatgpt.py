@@ -12,8 +12,8 @@ from exchange_files import read, tapes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.transfer.chatgpt import linear_nodes
-from bot.transfer.session_memory import read_session_memory
+from bot.transfer.memory_files import read_session_memory
+from bot.transfer.readers.chatgpt import linear_nodes
 
 
 def one_file(path, *conversations):

@@ -104,6 +104,21 @@ def test_a_member_of_an_archive_that_is_no_file_is_told_and_left_out(tmp_path, c
     assert TOLD in capsys.readouterr().err
 
 
+def test_a_member_that_cannot_be_opened_costs_only_itself(tmp_path, capsys):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", own("chatgpt")["conversations.json"])
+        archive.writestr("more/conversations.json", TALK)
+        place = archive.getinfo("more/conversations.json").header_offset
+    data = bytearray(path.read_bytes())
+    data[place : place + 4] = b"torn"
+    path.write_bytes(data)
+    run(tmp_path / "home", "chatgpt", path)
+    assert b"chatgpt:own" in read_all(tmp_path / "home")
+    assert SECRET.encode() not in read_all(tmp_path / "home")
+    assert "cannot be read to its end" in capsys.readouterr().err
+
+
 def test_an_exported_tape_that_is_a_link_in_the_folder_is_refused(tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     (tmp_path / "outside.jsonl").write_text(SECRET)

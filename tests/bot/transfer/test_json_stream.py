@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.transfer.json_stream import read_objects
+from bot.transfer.foreign import ForeignFile, read_objects
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(
@@ -25,8 +26,12 @@ def objects(
     data: bytes, *, longest: int = 1 << 20, block: int = 3, head: int = 8
 ) -> tuple[list[Any], list[str]]:
     problems: list[str] = []
-    found = read_objects(io.BytesIO(data), problems.append, longest=longest, block=block, head=head)
-    return [value for _, value in found], problems
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.json"
+        path.write_bytes(data)
+        file = ForeignFile(path, "a", problems.append)
+        found = [value for _, value in read_objects(file, longest=longest, block=block, head=head)]
+    return found, [problem.removeprefix("a: ") for problem in problems]
 
 
 @settings(max_examples=examples(40))

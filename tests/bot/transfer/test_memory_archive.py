@@ -23,7 +23,7 @@ from bot.memory.session.state.zone_snapshot import DailyNote, MemorySnapshot, zo
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.memory_archive import MemoryArchives, archive_name, write_archive
+from bot.transfer.memory_export import MemoryArchives, archive_name, write_archive
 
 ADA = "telegram:42"
 HOME = person_scope("telegram", "42")
@@ -162,3 +162,13 @@ async def test_the_conversation_of_an_archive_is_restored_to_the_same_tape(fille
     lines.write_text((await archived(filled, filled / "a.zip"))["conversation.jsonl"])
     await anyio.to_thread.run_sync(import_jsonl, settings(again), lines)
     assert await read(again, ADA) == await read(filled, ADA)
+
+
+async def test_a_chat_whose_person_has_no_facts_yet_has_an_archive(tmp_path):
+    async with tapes(tmp_path) as store:
+        tape = TapeService(store, ADA)
+        await tape.ensure_bootstrap_anchor()
+        await tape.append_many([scope_entry(HOME), message("user", "Hello.")])
+    found = await archived(tmp_path, tmp_path / "a.zip")
+    assert "> Hello." in found["conversation.md"]
+    assert found["decisions.jsonl"] == found["MEMORY.md"] == ""

@@ -1,4 +1,4 @@
-"""Read and write a home in PostgreSQL (implements ``HomeStorage``)."""
+"""Read and write a home in PostgreSQL (implements ``HomeData``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 import anyio
 from psycopg import sql
 
+from bot.bus.access.access_list import AccessList
 from bot.bus.access.postgres_store import PostgresAccessStore
+from bot.bus.access.store import decode
 from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
 from bot.bus.media.postgres_blobs import PostgresBlobs
 from bot.bus.postgres.codec import decode_key, encode_key
@@ -24,7 +26,8 @@ from bot.core.errors import (
 )
 from bot.core.i18n import _
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
+from bot.transfer import home_data
+from bot.transfer.home_data import ACCESS, BUS, Pages, TapeMetadata
 
 APPLICATION_NAME = "tapebot-migrate"
 """Application name of the migration's connections."""
@@ -68,12 +71,8 @@ _WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' or
 _ANSWERS = "select count(*) from tapebot.outbox"
 
 
-class DatabaseHomeStorage:
-    """The shared state of tapebot processes in a database.
-
-    Attributes:
-        database: The database.
-    """
+class DatabaseHome:
+    """The shared state of tapebot processes in a database."""
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
@@ -93,11 +92,7 @@ class DatabaseHomeStorage:
 
     @asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """Check that no tapebot uses the database, and exclude other migrations meanwhile.
-
-        Raises:
-            TapeLocked: The database is in use.
-        """
+        """Check that no tapebot uses the database, and exclude other migrations meanwhile."""
         async with self.database.dedicated_connection() as connection:
             await self._lock(connection)
             if users := await self.users():
@@ -125,31 +120,60 @@ class DatabaseHomeStorage:
             tape, entries, title=shape.title, version=shape.version, segments=shape.segments
         )
 
-    async def read_bus_state(self) -> BusState:
-        """Return the contents of the bus."""
-
-        async def work(connection: Connection) -> BusState:
-            # One snapshot for all statements.
-            await connection.execute("set transaction isolation level repeatable read, read only")
-            messages = await _messages(connection)
-            cursor = await connection.execute(_SEEN)
-            return BusState.of(messages, [_key(*row) for row in await cursor.fetchall()])
-
-        with self.database.errors_as(DatabaseUnavailable):
-            return await self.database.transact(work, seconds=_SECONDS)
-
     async def count_pending_answers(self) -> int:
         """Return how many answers wait for delivery."""
         with self.database.errors_as(DatabaseUnavailable):
             return int((await self.database.fetch(_ANSWERS))[0][0])
 
-    async def write_bus_state(self, state: BusState) -> None:
+    async def values(self) -> dict[str, bytes]:
+        """Return the values, the bus as of one moment."""
+
+        async def work(connection: Connection) -> tuple[list[AcceptedMessage], list[Key]]:
+            # One snapshot for all statements.
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            messages = await _messages(connection)
+            cursor = await connection.execute(_SEEN)
+            return messages, [_key(*row) for row in await cursor.fetchall()]
+
+        access_list = await self.access.peek()
+        with self.database.errors_as(DatabaseUnavailable):
+            rows = await self.database.fetch(_UPDATES)
+            updates = {(channel, number): bytes(raw) for channel, number, raw in rows}
+            bus = await self.database.transact(work, seconds=_SECONDS)
+        return home_data.encode_values(access_list, updates, *bus)
+
+    async def write_value(self, name: str, data: bytes) -> None:
+        """Write a value; an update as if a stopped gateway had received it."""
+        if name == ACCESS:
+            await self._write_access(decode(data, self.location, _("move again")))
+            return
+        with self.database.errors_as(DatabaseUnavailable):
+            if name == BUS:
+                await self._write_bus(data)
+            else:
+                await self.database.fetch(_KEEP_UPDATE, [*home_data.update_of(name), data])
+
+    async def _write_access(self, access_list: AccessList) -> None:
+        await self.access.open()
+        try:
+            if await self.access.save(await self.access.read(), access_list) is None:
+                raise TapeLocked(
+                    _(
+                        "somebody else changes the access roster at {location}; move again",
+                        location=self.location,
+                    )
+                )
+        finally:
+            await self.access.close()
+
+    async def _write_bus(self, data: bytes) -> None:
         """Write messages and ids to the bus; do nothing if it is not empty.
 
         Messages keep the order of their sessions. They are marked as delivered before: an earlier
         worker may have started on them, so the next one first looks for them on the tape.
         """
-        keys = [*state.seen, *(accepted_message.key for accepted_message in state.records)]
+        state = home_data.read_journal(data)
+        keys = [*state.done, *(record.key for record in state.pending.values())]
         sessions, ids = [encode_key(key[0]) for key in keys], [encode_key(key[1]) for key in keys]
 
         async def work(connection: Connection) -> None:
@@ -158,35 +182,14 @@ class DatabaseHomeStorage:
                 # An earlier attempt whose response was lost has done it.
                 return
             await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
-            for accepted_message in state.records:
-                content = encode_in(accepted_message).decode()[:-1]
-                place = {
-                    "session": encode_key(accepted_message.inbound.session),
-                    "content": content,
-                }
+            for record in state.pending.values():
+                content, session = encode_in(record).decode()[:-1], record.inbound.session
+                place = {"session": encode_key(session), "content": content}
                 await connection.execute(_KEEP, place)
             for queue in await _queues(connection):
                 await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
 
-        with self.database.errors_as(DatabaseUnavailable):
-            await self.database.transact(work, seconds=_SECONDS)
-
-    async def read_updates(self) -> Updates:
-        """Return updates that channels have received but not handled."""
-        with self.database.errors_as(DatabaseUnavailable):
-            rows = await self.database.fetch(_UPDATES)
-        return {(channel, number): bytes(raw) for channel, number, raw in rows}
-
-    async def write_updates(self, updates: Updates) -> None:
-        """Store updates for the channels as if a stopped gateway had received them."""
-
-        async def work(connection: Connection) -> None:
-            values = [(channel, number, raw) for (channel, number), raw in updates.items()]
-            async with connection.cursor() as cursor:
-                await cursor.executemany(_KEEP_UPDATE, values)
-
-        with self.database.errors_as(DatabaseUnavailable):
-            await self.database.transact(work, seconds=60)
+        await self.database.transact(work, seconds=_SECONDS)
 
     async def _lock(self, connection: Connection) -> None:
         with anyio.move_on_after(_PATIENCE):
@@ -195,30 +198,25 @@ class DatabaseHomeStorage:
                 if await cursor.fetchone() == (True,):
                     return
                 await anyio.sleep(0.2)
-        raise TapeLocked(
-            _(
-                "another migration from or to the database at {location} is running",
-                location=self.location,
-            )
+        told = _(
+            "another migration from or to the database at {location} is running",
+            location=self.location,
         )
+        raise TapeLocked(told)
 
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
     """Return the waiting messages, those of each session in order."""
-    accepted_messages: list[AcceptedMessage] = []
-    for queue in await _queues(connection):
-        cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
-        accepted_messages += [_record(content) for (content,) in await cursor.fetchall()]
-    return accepted_messages
-
-
-def _record(content: str) -> AcceptedMessage:
+    found: list[AcceptedMessage] = []
     try:
-        return decode_in(content)
+        for queue in await _queues(connection):
+            cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
+            found += [decode_in(content) for (content,) in await cursor.fetchall()]
     except InvalidInbound as error:
         raise TapebotError(
             _("a waiting message in the database cannot be read: nothing of the bus was copied")
         ) from error
+    return found
 
 
 def _key(*written: str) -> Key:
