@@ -14,7 +14,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.background import BackgroundTask
 
 from bot.core.errors import HttpError
-from bot.core.http.errors import add_error_handlers
 from bot.core.http.sockets import address_of
 from bot.core.http.tokens import new_token
 from bot.core.i18n import _
@@ -26,7 +25,7 @@ from bot.inspector.access.origin import (
     fields,
     has_csrf_token,
 )
-from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
+from bot.inspector.errors import AsciiJSONResponse, answer_errors
 from bot.inspector.rendering import STATIC, render_page
 from bot.inspector.server import CachedStaticFiles, bind, serve
 
@@ -110,7 +109,7 @@ def _make_app(visit: SingleVisit, begin: str, finished: anyio.Event) -> FastAPI:
         redirect_slashes=False,
         default_response_class=AsciiJSONResponse,
     )
-    add_error_handlers(app, error_response, http_error)
+    answer_errors(app)
 
     @app.get("/")
     async def first() -> Response:
