@@ -14,8 +14,9 @@ from bot.core.i18n import _
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
-from bot.tape.http_protocol import hit_from
+from bot.tape.http_protocol import CALLS
 from bot.tape.search import Hit, SearchQuery, problem_of
+from bot.tape.store import TapeStore
 
 
 def search_tapes(
@@ -55,7 +56,7 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
     if reply is not None:
         if not reply.get("ok"):
             raise TapeError(str(reply.get("text")))
-        hits = [hit_from(hit) for hit in reply["hits"]]
+        hits: list[Hit] = CALLS[TapeStore.search].answers.validate_python(reply["hits"])
         # A running bot of an earlier version ignores ``problem``, so filter again.
         return [hit for hit in hits if query.problem in (None, problem_of(hit.entry))]
     try:

@@ -14,7 +14,8 @@ from bot.core.i18n import _
 from bot.core.telemetry.logging import configure_logging
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.server.tokens import TOKEN_FILE, TokenScope, TokenStore
+from bot.tape.http_protocol import TokenScope
+from bot.tape.server.tokens import TOKEN_FILE, TokenStore
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from bot.bus import WEB_CHANNEL
 from bot.core.errors import HttpError, TapebotError
-from bot.core.http.errors import add_error_handlers
 from bot.core.http.tokens import bearer_token
 from bot.core.i18n import _, accepted_languages
 from bot.inspector.access.middleware import CLIENTS, SecurityMiddleware
@@ -24,7 +23,7 @@ from bot.inspector.api import mcp as mcp_api
 from bot.inspector.api import memory as memory_api
 from bot.inspector.api import spending as spending_api
 from bot.inspector.dependencies import Member, WebContext
-from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
+from bot.inspector.errors import AsciiJSONResponse, answer_errors
 from bot.inspector.language import LanguageMiddleware
 from bot.inspector.pages import budget, conversations, language, login, mcp, memory
 from bot.inspector.parameters import API
@@ -87,7 +86,7 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
         default_response_class=AsciiJSONResponse,
     )
     app.state.web = web
-    add_error_handlers(app, error_response, http_error)
+    answer_errors(app)
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
     app.router.routes.append(Route("/mcp", web.memory or _no_memory, methods=None))

@@ -6,7 +6,8 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from bot.core.errors import (
@@ -19,7 +20,7 @@ from bot.core.errors import (
     TapeNotFound,
     VersionConflict,
 )
-from bot.core.http.errors import error_body
+from bot.core.http.errors import add_error_handlers, error_body, location
 from bot.core.i18n import _
 
 _STATUSES: tuple[tuple[type[TapebotError], int, str], ...] = (
@@ -49,6 +50,18 @@ def http_error(error: TapebotError) -> HttpError:
         if isinstance(error, kind):
             return HttpError(status, code, _detail(error))
     return HttpError(503, "unavailable", f"{error}")
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Register handlers that answer every error."""
+
+    async def of_the_request(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        told = "; ".join(f"{location(one['loc'])}: {one['msg']}" for one in error.errors())
+        return error_response(request, HttpError(422, "invalid_request", told))
+
+    add_error_handlers(app, error_response, http_error)
+    app.add_exception_handler(RequestValidationError, of_the_request)
 
 
 def _detail(error: TapebotError) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.tape.http_protocol import MAX_JSON_INTEGER
+from bot.tape.codec import MAX_JSON_INTEGER
 
 API = "/api/v1"
 

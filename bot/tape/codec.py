@@ -30,6 +30,9 @@ MAX_DEPTH = 200
 """Levels of lists and objects in an entry. Python 3.11 reads fewer than 1,000, less what its stack has, 3.14 tens of
 thousands; what one writes another must read."""
 
+MAX_JSON_INTEGER = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
+
 BEGINNING = b'{"id":'
 """How a line begins."""
 

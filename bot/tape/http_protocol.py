@@ -1,115 +1,259 @@
-"""Encode and decode the tape server's HTTP requests, responses, event streams and errors. Pure.
+"""Declare the tape server's calls, and how they are written: models, JSON, errors. Pure.
 
-Rule 1: entries travel as the codec's lines, so that they read back exactly; other JSON is encoded
-    as carefully (``to_json``).
-Rule 2: the tape's name is a percent-encoded query parameter: that can hold any text, lone
-    surrogates included (as the bytes of their code points), and no proxy rewrites it.
-Rule 3: an append's idempotency key is stored in its first entry's meta, so that a restarted server
-    still knows what it has appended.
+Rule 1: a call is a method, of ``TapeStore`` where it can be. Its signature is the model of what is asked and answered,
+    for the server's routes, its OpenAPI document and the client alike.
+Rule 2: what a tape holds travels exactly: big integers, -0.0, halves of surrogate pairs. So models take texts as they
+    are, since pydantic's own ``str`` refuses a lone surrogate, and Python's JSON reads and writes them.
+Rule 3: an append's key is stored in its first entry's meta, so that a restarted server knows what it has appended.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
-from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from functools import cached_property
+from inspect import cleandoc, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_origin, get_type_hints
 
-from bot.core.errors import (
-    InvalidEntry,
-    InvalidSearch,
-    TapeError,
-    TapeExists,
-    TapeNotFound,
-    TapeRefused,
-    TapeUnavailable,
-    TapeWriteError,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    TypeAdapter,
+    create_model,
 )
-from bot.tape.codec import decode_entry, encode_entries
-from bot.tape.entries import ENTRY_KINDS, TapeEntry
+
+from bot.core import errors
+from bot.tape.codec import MAX_JSON_INTEGER
+from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment
+from bot.tape.store import Anchor, Segment, TapeStore
 
-NDJSON_MEDIA_TYPE = "application/x-ndjson"
-SSE_MEDIA_TYPE = "text/event-stream"
-NEXT_PAGE_HEADER = "Tape-Next"
-"""Response header with the start of the next page; absent if no entries are left."""
-IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
-IDEMPOTENCY_META_KEY = "key"
-"""Meta key of an append's first entry that holds its idempotency key."""
-MAX_KEY_LENGTH = 128
-MAX_JSON_INTEGER = 2**53 - 1
-"""The largest integer that every JSON parser reads exactly."""
-MAX_NAME_LENGTH = 4_096
-"""Longest name of a tape or an anchor, in characters."""
+TokenScope = Literal["read", "append", "admin"]
+"""What a token allows; each scope includes those before it."""
+
 MAX_PAGE_SIZE = 1_000
-MAX_APPEND_ENTRIES = 10_000
-"""Most entries of one append."""
+MAX_ENTRIES = 50_000
+"""Most entries of one request."""
 
+KEY_META = "key"
+"""Meta key of an append's first entry that holds the append's key."""
+SSE_MEDIA_TYPE = "text/event-stream"
 BUSY = "busy"
-CONFLICT = "conflict"
 
-_ERRORS: tuple[tuple[type[TapeError], int, str], ...] = (
-    (TapeNotFound, 404, "not_found"),
-    (TapeExists, 409, "exists"),
-    (InvalidEntry, 400, "invalid_entry"),
-    (InvalidSearch, 400, "invalid_search"),
-    (TapeWriteError, 507, "storage"),
-)
+Key = Annotated[str, Field(min_length=1, max_length=128)]
+PageSize = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)]
 
 
-def http_error(error: TapeError) -> tuple[int, str]:
-    """Return the HTTP status and the error code for a store's error."""
-    for kind, status, code in _ERRORS:
-        if isinstance(error, kind):
-            return status, code
-    return 503, "unavailable"
+class _Model(BaseModel):
+    # Built when first used: the start of a bot needs none.
+    model_config = ConfigDict(extra="forbid", from_attributes=True, defer_build=True)
 
 
-def tape_error(status: int, code: str, detail: str) -> TapeError:
-    """Return the exception for an error response."""
-    for kind, _, known in _ERRORS:
-        if code == known:
-            return kind(detail)
-    return TapeUnavailable(detail) if status >= 500 else TapeRefused(detail)
+def _hints(of: Any) -> dict[str, Any]:
+    """Return the types that a function or a dataclass names, as they are validated here."""
+    hints = get_type_hints(of, localns=_TYPES, include_extras=True)
+    limit = Field(max_length=MAX_ENTRIES)
+    return {
+        name: Annotated[hint, limit] if get_origin(hint) is Sequence else hint
+        for name, hint in hints.items()
+    }
 
 
-def build_url(path: str, params: Mapping[str, str | int]) -> str:
-    """Return a path with its query string."""
-    return f"{path}?{urlencode(params, errors='surrogatepass')}" if params else path
+def _held(of: type, **fields_of: Any) -> Any:
+    """Return the type of a field that holds a dataclass; ``fields_of`` has fields that differ from it."""
+    hints = _hints(of)
+    for one in fields(of):
+        default = ... if one.default is MISSING else one.default
+        if one.default_factory is not MISSING:
+            default = Field(default_factory=one.default_factory)
+        fields_of.setdefault(one.name, (hints[one.name], default))
+    about = cleandoc(of.__doc__ or "")
+    model = create_model(of.__name__, __base__=_Model, __doc__=about, **fields_of)
+    return Annotated[model, AfterValidator(lambda found: of(**found.__dict__))]
 
 
-def query_parameter(query: bytes, name: str) -> str | None:
-    """Return a parameter of a query string, or None if it is absent.
+def _clamped(number: int) -> int:
+    # No entry has an id beyond these bounds, so the nearest bound means the same.
+    return max(0, min(number, MAX_JSON_INTEGER))
 
-    Raises:
-        ValueError: The query string is not UTF-8.
+
+_BOUNDS = Field(json_schema_extra={"minimum": 0, "maximum": MAX_JSON_INTEGER})
+_TYPES: dict[str, Any] = {
+    "str": InstanceOf[str],
+    "int": Annotated[int, AfterValidator(_clamped), _BOUNDS],
+}
+# Who appends gives no ids.
+_TYPES["TapeEntry"] = _held(TapeEntry, id=(_TYPES["int"], 0))
+for _kind in (Anchor, Segment, Hit, SearchQuery):
+    _TYPES[_kind.__name__] = _held(_kind)
+
+
+if TYPE_CHECKING:
+    HeldEntries = list[TapeEntry]
+else:
+    HeldEntries = list[_TYPES["TapeEntry"]]
+
+
+class Page(_Model):
+    """A page of entries, the id of the newest one, and where the next page starts, if there is one."""
+
+    entries: HeldEntries
+    version: int
+    next: int | None = None
+
+
+class Statistics(_Model):
+    """The store's counters, and the most bytes of a request."""
+
+    store: dict[str, Any]
+    most_bytes: int
+
+
+class Problem(_Model):
+    """Why a call was refused: a code for programs, what to do for people, for a conflict the tape's version."""
+
+    error: str
+    detail: str
+    version: int | None = None
+
+
+class ServerCalls(Protocol):
+    """What the server has besides, or in place of, methods of ``TapeStore``."""
+
+    async def append(
+        self,
+        tape: str,
+        entries: Sequence[TapeEntry],
+        expect: int | None = None,
+        key: Key | None = None,
+    ) -> list[TapeEntry]:
+        """Append entries, all or none, if the tape has the version ``expect``; they are durable once it answers.
+
+        A call that is repeated with the same ``key``, a random text, is done once and answered again.
+        """
+
+    async def read_page(
+        self,
+        tape: str,
+        from_entry_id: int = 1,
+        to_entry_id: int = MAX_JSON_INTEGER,
+        limit: PageSize = 200,
+        newest_first: bool = False,
+    ) -> Page:
+        """Return the entries of an id range, both ends included, a page at a time."""
+
+    async def statistics(self) -> Statistics:
+        """Return the store's counters, and the most bytes of a request."""
+
+    async def health(self) -> str:
+        """Return ``ok`` if the server can write, else 503 with what is wrong."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the server.
+
+    Attributes:
+        verb: ``GET`` has the arguments in the query string, ``POST`` as JSON in the body.
+        path: Where it is.
+        scope: What a token must allow; None if none is needed.
+        method: Its signature and docstring are the call's.
     """
-    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="surrogatepass")
-    return next((value for key, value in reversed(pairs) if key == name), None)
+
+    verb: Literal["GET", "POST"]
+    path: str
+    scope: TokenScope | None
+    method: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+        return self.method.__name__
+
+    @cached_property
+    def asks(self) -> type[BaseModel]:
+        """The model of its arguments."""
+        hints, [_, *given] = _hints(self.method), signature(self.method).parameters.values()
+        arguments: dict[str, Any] = {
+            one.name: (hints[one.name], ... if one.default is one.empty else one.default)
+            for one in given
+        }
+        return create_model(self.name, __base__=_Model, __doc__=self.method.__doc__, **arguments)
+
+    @cached_property
+    def answers(self) -> TypeAdapter[Any]:
+        """The type of its answer."""
+        return TypeAdapter(_hints(self.method)["return"])
+
+
+FOLLOW = Call("GET", "/v1/tapes/follow", "read", TapeStore.follow)
+CALLS = {
+    call.method: call
+    for call in (
+        Call("GET", "/v1/tapes", "read", TapeStore.list_tapes),
+        Call("POST", "/v1/tapes", "append", TapeStore.create_tape),
+        Call("GET", "/v1/tapes/title", "read", TapeStore.get_title),
+        Call("GET", "/v1/tapes/version", "read", TapeStore.version),
+        Call("GET", "/v1/tapes/segments", "read", TapeStore.segments),
+        Call("GET", "/v1/tapes/entries", "read", ServerCalls.read_page),
+        Call("POST", "/v1/tapes/entries", "append", ServerCalls.append),
+        Call("POST", "/v1/tapes/archive", "append", TapeStore.archive),
+        Call("POST", "/v1/tapes/erase", "admin", TapeStore.erase),
+        Call("POST", "/v1/tapes/reset", "admin", TapeStore.reset),
+        Call("POST", "/v1/tapes/fork", "append", TapeStore.fork),
+        Call("GET", "/v1/tapes/anchors", "read", TapeStore.list_anchors),
+        Call("POST", "/v1/tapes/anchors", "append", TapeStore.create_anchor),
+        Call("GET", "/v1/tapes/anchors/last", "read", TapeStore.get_anchor),
+        Call("GET", "/v1/tapes/anchors/target", "read", TapeStore.resolve_anchor),
+        FOLLOW,
+        Call("POST", "/v1/search", "read", TapeStore.search),
+        Call("GET", "/v1/statistics", "read", ServerCalls.statistics),
+        Call("GET", "/health", None, ServerCalls.health),
+    )
+}
 
 
 def to_json(value: Any) -> bytes:
-    """Return JSON that Python reads back exactly.
+    """Return JSON that Python reads back exactly; models and dataclasses are objects.
 
     Raises:
         InvalidEntry: The value is not plain JSON.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _write(value)
         try:
             return text.encode()
         except UnicodeEncodeError:
-            # The escape of a lone surrogate is plain ASCII, but two adjacent escapes would become
-            # one character.
-            escaped = json.dumps(value, separators=(",", ":")).encode()
-            return (
-                escaped if json.loads(escaped) == value else text.encode("utf-8", "surrogatepass")
-            )
+            # The escape of a lone surrogate is plain ASCII, but two halves side by side would be read as one
+            # character.
+            escaped = _write(value, ensure_ascii=True).encode()
+            exact = json.loads(escaped) == json.loads(text)
+            return escaped if exact else text.encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidEntry(f"this cannot be written as JSON: {error}") from error
+        raise errors.InvalidEntry(f"this cannot be written as JSON: {error}") from error
+
+
+def _write(value: Any, *, ensure_ascii: bool = False) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, separators=(",", ":"), allow_nan=False, default=_plain
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.__dict__
+    if isinstance(value, TapeEntry | Anchor | Segment | Hit | SearchQuery):
+        return {name: getattr(value, name) for name in value.__slots__}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, frozenset):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not plain JSON")
 
 
 def from_json(raw: bytes) -> Any:
@@ -119,241 +263,48 @@ def from_json(raw: bytes) -> Any:
         ValueError: The text is not JSON, or nested too deeply.
     """
     try:
-        return json.loads(raw.decode("utf-8", "surrogatepass"))
+        return json.loads(raw.decode("utf-8", "surrogatepass"), parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
 
-# Entries.
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
-def encode_ndjson_entry(entry: TapeEntry) -> bytes:
-    """Encode an entry with its id as a line."""
-    return encode_entries([entry])
+_ERRORS: tuple[tuple[type[errors.TapebotError], int, str], ...] = (
+    (errors.TapeNotFound, 404, "not_found"),
+    (errors.TapeExists, 409, "exists"),
+    (errors.VersionConflict, 409, "conflict"),
+    (errors.InvalidEntry, 400, "invalid_entry"),
+    (errors.InvalidSearch, 400, "invalid_search"),
+    (errors.TapeWriteError, 507, "storage"),
+)
 
 
-def parse_entries(raw: bytes) -> list[TapeEntry]:
-    """Parse entries from lines.
-
-    Raises:
-        ValueError: A line is not an entry.
-    """
-    return [_read_line(line) for line in raw.split(b"\n") if line]
-
-
-def _read_line(raw: bytes) -> TapeEntry:
-    entry = decode_entry(raw)
-    if entry is None:
-        raise ValueError("a line that is not an entry")
-    return entry
+def http_error(error: errors.TapebotError) -> errors.HttpError:
+    """Return the response to a store's error."""
+    fields_of: dict[str, Any] = {}
+    if isinstance(error, errors.VersionConflict):
+        fields_of["version"] = error.actual
+    for kind, status, code in _ERRORS:
+        if isinstance(error, kind):
+            return errors.HttpError(status, code, str(error), **fields_of)
+    return errors.HttpError(503, "unavailable", str(error))
 
 
-def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
-    """Encode entries to append as lines; their ids are ignored.
-
-    Raises:
-        InvalidEntry: An entry would not read back exactly, or is nested too deeply.
-    """
-    return encode_entries([replace(entry, id=1) for entry in entries])
-
-
-def parse_new_entries(raw: bytes) -> list[TapeEntry]:
-    """Parse the entries of an append request; their ids become 0.
-
-    Raises:
-        InvalidEntry: A line is not an entry; the message says which one and why.
-    """
-    lines = [line for line in raw.split(b"\n") if line.strip()]
-    return [_new_entry(number, line) for number, line in enumerate(lines, start=1)]
-
-
-def encode_tombstones(tombstones: Sequence[TapeEntry]) -> bytes:
-    """Encode tombstones as lines.
-
-    Raises:
-        InvalidEntry: A tombstone has no valid id, or would not read back exactly.
-    """
-    for entry in tombstones:
-        if not 1 <= entry.id <= MAX_JSON_INTEGER:
-            raise InvalidEntry(f"no entry has the id {entry.id}")
-    return b"".join(map(encode_ndjson_entry, tombstones))
-
-
-def parse_tombstones(raw: bytes) -> list[TapeEntry]:
-    """Parse the tombstones of an erase request.
-
-    Raises:
-        InvalidEntry: A line is not an entry; the message says which one.
-    """
-    entries: list[TapeEntry] = []
-    for number, line in enumerate((data for data in raw.split(b"\n") if data.strip()), start=1):
-        entry = decode_entry(line)
-        if entry is None:
-            raise InvalidEntry(f'line {number} must be {{"id", "kind", "payload", "meta"}}')
-        entries.append(entry)
-    return entries
-
-
-def _new_entry(number: int, raw: bytes) -> TapeEntry:
-    try:
-        record = from_json(raw)
-    except ValueError as error:
-        raise InvalidEntry(f"line {number} is not JSON: {error}") from error
-    wanted = 'line {} must be {{"kind", "payload", "meta"}}: {}'
-    if not isinstance(record, dict):
-        raise InvalidEntry(wanted.format(number, "it is not an object"))
-    if unknown := sorted(set(record) - {"id", "kind", "payload", "meta"}):
-        raise InvalidEntry(wanted.format(number, f"it has {unknown[0]!a} too"))
-    kind, payload, meta = record.get("kind"), record.get("payload"), record.get("meta", {})
-    if not isinstance(kind, str) or kind not in ENTRY_KINDS:
-        raise InvalidEntry(
-            wanted.format(number, f"kind is one of {', '.join(sorted(ENTRY_KINDS))}")
+def tape_error(status: int, problem: Problem, asked: Mapping[str, Any]) -> errors.TapeError:
+    """Return the error of a store that a response tells of."""
+    if problem.error == "conflict" and problem.version is not None:
+        expected = asked.get("expect") or 0
+        return errors.VersionConflict(
+            str(asked.get("tape")), expected=expected, actual=problem.version
         )
-    if not isinstance(payload, dict) or not isinstance(meta, dict):
-        raise InvalidEntry(wanted.format(number, "payload and meta are objects"))
-    return TapeEntry(0, kind, payload, meta)  # type: ignore[arg-type]  # in KINDS
-
-
-def encode_sse_event(entry: TapeEntry) -> bytes:
-    """Encode an entry as a server-sent event (SSE)."""
-    return b"id: %d\ndata: %b\n" % (entry.id, encode_ndjson_entry(entry))
-
-
-class SseParser:
-    """Parse server-sent events (SSE) as bytes: a text decoder would destroy lone surrogates."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> Iterator[TapeEntry]:
-        """Yield the entries that a chunk of the stream completes.
-
-        Raises:
-            ValueError: An event is not an entry.
-        """
-        *lines, rest = chunk.split(b"\n")
-        if lines:
-            # Join once per line, however many chunks it arrived in.
-            lines[0] = b"".join([*self._begun, lines[0]])
-            self._begun = []
-        self._begun.append(rest)
-        for line in lines:
-            if line.startswith(b"data: "):
-                yield _read_line(line.removeprefix(b"data: "))
-
-
-# Other records.
-
-
-def entry_record(entry: TapeEntry) -> dict[str, Any]:
-    """Return an entry as JSON."""
-    return {"id": entry.id, "kind": entry.kind, "payload": entry.payload, "meta": entry.meta}
-
-
-def _entry_from(record: Any) -> TapeEntry:
-    return _read_line(to_json(record))
-
-
-def segment_record(segment: Segment) -> dict[str, Any]:
-    """Return a segment as JSON."""
-    return {"name": segment.name, "first_id": segment.first_id, "last_id": segment.last_id}
-
-
-def segment_from(record: Any) -> Segment:
-    """Parse a segment.
-
-    Raises:
-        KeyError, TypeError, ValueError: The record is malformed.
-    """
-    return Segment(str(record["name"]), int(record["first_id"]), int(record["last_id"]))
-
-
-def anchor_record(anchor: Anchor) -> dict[str, Any]:
-    """Return an anchor as JSON."""
-    return {
-        "tape": anchor.tape,
-        "name": anchor.name,
-        "at": anchor.at,
-        "entry_id": anchor.entry_id,
-        "state": anchor.state,
-        "ts": anchor.ts,
-    }
-
-
-def anchor_from(record: Any) -> Anchor:
-    """Parse an anchor.
-
-    Raises:
-        KeyError, TypeError, ValueError: The record is malformed.
-    """
-    return Anchor(
-        str(record["tape"]),
-        str(record["name"]),
-        int(record["at"]),
-        int(record["entry_id"]),
-        dict(record["state"]),
-        str(record["ts"]),
+    for kind, _, code in _ERRORS:
+        if code == problem.error and issubclass(kind, errors.TapeError):
+            return kind(problem.detail)
+    return (
+        errors.TapeUnavailable(problem.detail)
+        if status >= 500
+        else errors.TapeRefused(problem.detail)
     )
-
-
-def hit_record(hit: Hit) -> dict[str, Any]:
-    """Return a hit as JSON."""
-    return {
-        "tape": hit.tape,
-        "score": hit.score,
-        "direct": hit.direct,
-        "entry": entry_record(hit.entry),
-        "before": [entry_record(entry) for entry in hit.before],
-        "after": [entry_record(entry) for entry in hit.after],
-    }
-
-
-def hit_from(record: Any) -> Hit:
-    """Parse a hit.
-
-    Raises:
-        KeyError, TypeError, ValueError: The record is malformed.
-    """
-    return Hit(
-        str(record["tape"]),
-        _entry_from(record["entry"]),
-        float(record["score"]),
-        tuple(map(_entry_from, record["before"])),
-        tuple(map(_entry_from, record["after"])),
-        direct=bool(record["direct"]),
-    )
-
-
-def query_record(query: SearchQuery) -> dict[str, Any]:
-    """Return a query as JSON, without unset filters."""
-    record: dict[str, Any] = {
-        "text": query.text,
-        "tapes": _listed(query.tapes),
-        "kinds": _listed(query.kinds),
-        "senders": _listed(query.senders),
-        "problem": query.problem,
-        "tags": _listed(query.tags or None),
-        "layer": query.layer,
-        "names": _listed(query.names),
-        "since": _told(query.since),
-        "until": _told(query.until),
-        "first": query.first,
-        "last": query.last,
-        "after_anchor": query.after_anchor,
-        "before_anchor": query.before_anchor,
-        "limit": query.limit,
-        "neighbours": query.neighbours,
-        "near": None if query.near is None else [list(item) for item in query.near.items()],
-        "without_assistant": query.without_assistant or None,
-        "at_hand": query.at_hand or None,
-        "quick": query.quick or None,
-    }
-    return {name: value for name, value in record.items() if value is not None}
-
-
-def _listed(values: Iterable[str] | None) -> list[str] | None:
-    return None if values is None else list(values)
-
-
-def _told(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

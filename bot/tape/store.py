@@ -13,6 +13,7 @@ Rule 4: a search covers every entry that was appended before it began.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -159,6 +160,17 @@ class TapeStore(Protocol):
         """
         ...
 
+    async def newest(self, tape: str) -> int:
+        """Return the id of the newest readable entry, 0 if there is none; the version may be ahead of the disk.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        async with aclosing(self.read_back(tape)) as newest_first:
+            async for entry in newest_first:
+                return entry.id
+        return 0
+
     async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
         """Append one entry; return it with its id once it is durable."""
         return (await self.append_many(tape, [entry]))[0]
@@ -290,7 +302,7 @@ class TapeStore(Protocol):
             TapeNotFound: There is no such tape or entry.
             InvalidEntry: The name is empty or reserved for memory, or the state is not JSON.
         """
-        target = await self.version(tape) if entry_id is None else entry_id
+        target = await self.newest(tape) if entry_id is None else entry_id
         if not await self.read(tape, target, target):
             raise TapeNotFound(_("tape {tape} has no entry {target}", tape=tape, target=target))
         entry = await self.append(tape, named_anchor_entry(name, target, state))

@@ -6,11 +6,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 
 from bot.core.errors import HttpError, TapebotError
 
@@ -36,7 +35,7 @@ def busy(detail: str, *, code: str = "busy", close: bool = False) -> JSONRespons
 
 
 def add_error_handlers(
-    app: FastAPI,
+    app: Starlette,
     respond: Callable[[Request, HttpError], Response],
     translate: Callable[[TapebotError], HttpError],
     *,
@@ -53,11 +52,9 @@ def add_error_handlers(
         hint: Text behind what the framework says.
     """
 
-    @app.exception_handler(HttpError)
     async def refused(request: Request, error: HttpError) -> Response:
         return respond(request, error)
 
-    @app.exception_handler(TapebotError)
     async def of_the_program(request: Request, error: TapebotError) -> Response:
         translated = translate(error)
         if translated.status >= 500:
@@ -67,20 +64,22 @@ def add_error_handlers(
             logger.error("%s failed: %s (%s)", where, type(error).__name__, why)
         return respond(request, translated)
 
-    @app.exception_handler(RequestValidationError)
-    async def of_the_request(request: Request, error: RequestValidationError) -> Response:
-        told = "; ".join(f"{location(one['loc'])}: {one['msg']}" for one in error.errors())
-        return respond(request, HttpError(422, "invalid_request", told))
-
-    @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Response:
         code = {404: no_route, 405: "no_such_method"}.get(error.status_code, "refused")
         told = f"{error.detail}{hint}"
         return respond(request, HttpError(error.status_code, code, told, error.headers))
 
-    @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
         return respond(request, HttpError(400, "broken_off", "the request was interrupted"))
+
+    handlers: Mapping[type[Exception], Any] = {
+        HttpError: refused,
+        TapebotError: of_the_program,
+        HTTPException: of_the_framework,
+        ClientDisconnect: gone,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
 
 
 def location(parts: tuple[str | int, ...]) -> str:

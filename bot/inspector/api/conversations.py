@@ -38,7 +38,7 @@ from bot.inspector.reading.sessions import (
     memories,
 )
 from bot.inspector.reading.turns import FOUND_WITHIN, TurnsModel, turn_page
-from bot.tape.http_protocol import MAX_JSON_INTEGER
+from bot.tape.codec import MAX_JSON_INTEGER
 from bot.tape.service import TapeService
 
 router = APIRouter(prefix=API, dependencies=[Depends(require_owner)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from bot.runtime.app.person_erasure import answer
 from bot.runtime.control_socket import Handler
 from bot.runtime.sessions.session_reset import reset_session
 from bot.tape.entries import TapeEntry
-from bot.tape.http_protocol import hit_record
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 
@@ -68,7 +67,7 @@ async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, 
         limit=limit if type(limit) is int else 10,
         problem=problem if isinstance(problem, str) else None,
     )
-    hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
+    hits = [asdict(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
     if len(json.dumps(hits)) > _LARGEST_ANSWER:
         raise TapeError(
             _("{number} hits are too many for one answer; ask for fewer", number=len(hits))

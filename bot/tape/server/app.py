@@ -1,41 +1,35 @@
-"""Build the tape server's FastAPI application: its routes, errors and OpenAPI document."""
+"""Build the tape server's application: a route for each call, tokens, bodies within limits, errors.
+
+Rule 1: the token is checked before anything else of a request, and its tapes before a handler runs.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote
 
 import anyio
-from fastapi import Depends, FastAPI, Request, Response
-from fastapi.openapi.utils import get_openapi
+import anyio.to_thread
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from bot.core.errors import HttpError, TapebotError, TapeError, VersionConflict
-from bot.core.http.errors import add_error_handlers, error_body
-from bot.tape.http_protocol import CONFLICT, http_error
-from bot.tape.server import entries, tapes
-from bot.tape.server.api import (
-    AUTH_SCHEME,
-    ServerDep,
-    TapeRouter,
-    TapeServer,
-    authorize,
-    build_json_response,
-    etag,
-)
-from bot.tape.server.health import StorageHealth
-from bot.tape.server.idempotency import IdempotentAppender
-from bot.tape.server.limits import RequestLimitMiddleware
-from bot.tape.server.openapi import SCHEMAS, json_response, ref
-from bot.tape.server.request_bodies import BODIES
-from bot.tape.server.tokens import TokenStore
+from bot.core.errors import HttpError
+from bot.core.http.errors import add_error_handlers, error_body, location
+from bot.core.http.tokens import bearer_token
+from bot.tape.http_protocol import CALLS, FOLLOW, Call, from_json, http_error, to_json
+from bot.tape.server.connections import RequestDoor
+from bot.tape.server.handlers import Handlers, TapeServer
+from bot.tape.server.keyed_appends import KeyedAppends
+from bot.tape.server.openapi import build_openapi
+from bot.tape.server.tokens import TokenGrant, TokenStore
 from bot.tape.store import TapeStore
 
-_ABOUT = """\
-Append-only tapes, one for each conversation. Entries are lines of JSON, read and written exactly.
-Every route but /health and /openapi.json takes a token (`Authorization: Bearer TOKEN`) of a scope: read, append or
-admin, each of which includes those before it."""
+_PARSED_AT_ONCE = 200_000
+"""Bytes of a body that is parsed on the event loop."""
 
 
 def build_app(
@@ -45,7 +39,7 @@ def build_app(
     most: int = 8_000_000,
     folder: Path | None = None,
     stopping: anyio.Event | None = None,
-) -> FastAPI:
+) -> Starlette:
     """Build the ASGI application.
 
     Args:
@@ -55,80 +49,99 @@ def build_app(
         folder: The store's folder, checked by ``/health``.
         stopping: Set when the server stops, so that event streams end.
     """
-    app = FastAPI(
-        title="tapebot tape server",
-        version=version("tapebot"),
-        description=_ABOUT,
-        # For routes that are of no ``TapeRouter``.
-        dependencies=[Depends(authorize)],
-        # The documentation pages load scripts from other hosts.
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-    app.state.server = TapeServer(
-        store,
-        tokens,
-        IdempotentAppender(store),
-        most,
-        StorageHealth(folder),
-        stopping or anyio.Event(),
-    )
-    for router in (tapes.router, entries.router, _health):
-        app.router.routes.extend(router.routes)
+    stopping = stopping or anyio.Event()
+    server = TapeServer(store, KeyedAppends(store), tokens, most, folder, stopping)
+    document = Route("/openapi.json", _respond(build_openapi(CALLS.values())), methods=["GET"])
+    app = Starlette(routes=[document, *(_route(server, call) for call in CALLS.values())])
+    app.router.redirect_slashes = False
     add_error_handlers(
         app,
-        _respond,
-        _translate,
+        lambda _, error: _respond(error_body(error), error),
+        http_error,
         no_route="no_such_route",
         hint="; /openapi.json lists what there is",
     )
-    app.openapi = partial(_openapi, app)  # type: ignore[method-assign]  # how FastAPI is told of another one
-    app.add_middleware(RequestLimitMiddleware, follow=entries.FOLLOW_PATH)
+    app.add_middleware(RequestDoor)
     return app
 
 
-_health = TapeRouter()
+def _route(server: TapeServer, call: Call) -> Route:
+    async def endpoint(request: Request) -> Response:
+        grant = _authorize(server.tokens, request, call)
+        raw = await _raw(request, call, server.most)
+        # A long body would hold up other requests.
+        long = len(raw) > _PARSED_AT_ONCE
+        asked = await anyio.to_thread.run_sync(_read, call, raw) if long else _read(call, raw)
+        for name in ("tape", "from_tape", "new_tape"):
+            if name in asked:
+                grant.require_tape(asked[name])
+        handler = getattr(Handlers(server, grant), call.name, None)
+        answer = await (handler or getattr(server.store, call.name))(**asked)
+        return answer if isinstance(answer, Response) else _respond(answer)
 
-_UNWELL = {
-    "description": "There is a problem; `reasons` describes it.",
-    "content": {"application/json": {"schema": ref("Problem")}},
-}
-
-
-@_health.scoped(
-    "GET", "/health", None, answer={200: json_response("Health"), 503: _UNWELL}, names=()
-)
-async def look(server: ServerDep) -> Response:
-    """Report whether the server can write; needs no token."""
-    if reasons := await server.health.failures():
-        detail = "the server cannot store what is sent to it: " + "; ".join(reasons)
-        raise HttpError(503, "unhealthy", detail, reasons=reasons)
-    return build_json_response({"status": "ok"})
+    return Route(call.path, endpoint, methods=[call.verb])
 
 
-def _respond(request: Request, error: HttpError) -> Response:  # noqa: ARG001
-    response = build_json_response(error_body(error), error.status)
-    response.headers.update(error.headers or {})
-    return response
-
-
-def _translate(error: TapebotError) -> HttpError:
-    if isinstance(error, VersionConflict):
-        return HttpError(409, CONFLICT, str(error), etag(error.actual), version=error.actual)
-    status, code = http_error(error) if isinstance(error, TapeError) else (503, "unavailable")
-    return HttpError(status, code, str(error))
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document; it is built once."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
+def _authorize(tokens: TokenStore, request: Request, call: Call) -> TokenGrant:
+    """Return the grant of the request's token; an empty one if the call needs none."""
+    if call.scope is None:
+        return TokenGrant("", "read", (), "")
+    token = bearer_token(request.headers)
+    grant = tokens.find(token) if token else None
+    if grant is None:
+        raise HttpError(
+            401,
+            "no_token",
+            "send a valid token: Authorization: Bearer TOKEN (`tapebot tape-server token add` "
+            "creates one)",
+            {"WWW-Authenticate": "Bearer"},
         )
-        parts = document.setdefault("components", {})
-        models = {model.__name__: model.model_json_schema() for model in BODIES}
-        parts["schemas"] = {**SCHEMAS, **models}
-        parts["securitySchemes"] = {AUTH_SCHEME: {"type": "http", "scheme": "bearer"}}
-        app.openapi_schema = document
-    return app.openapi_schema
+    request.state.caller = grant.name
+    grant.require(call.scope)
+    return grant
+
+
+async def _raw(request: Request, call: Call, most: int) -> bytes:
+    """Return the body, or the query string."""
+    if call.verb == "GET":
+        last = request.headers.get("last-event-id") if call is FOLLOW else None
+        query: bytes = request.scope["query_string"]
+        return query if last is None else query + b"&after=" + quote(last).encode()
+    told, body = request.headers.get("content-length", "0"), bytearray()
+    too_large = HttpError(
+        413, "too_large", f"a request takes at most {most} bytes; send less at once"
+    )
+    if told.isdecimal() and int(told) > most:
+        raise too_large
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise too_large
+    return bytes(body)
+
+
+def _read(call: Call, raw: bytes) -> dict[str, Any]:
+    """Return what is asked; an empty body stands for an empty object."""
+    try:
+        if call.verb == "POST":
+            given = from_json(raw if raw.strip() else b"{}")
+        else:
+            text = raw.decode("latin-1")
+            # Starlette would replace lone surrogates.
+            given = dict(parse_qsl(text, keep_blank_values=True, errors="surrogatepass"))
+        return call.asks.model_validate(given).__dict__
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        where = location(first["loc"]) or "what is asked"
+        raise HttpError(422, "invalid_request", f"{where}: {first['msg']}") from error
+    except ValueError as error:
+        what = "the body is not JSON" if call.verb == "POST" else "the query string is not UTF-8"
+        raise HttpError(400, "unreadable", f"{what}: {error}") from error
+
+
+def _respond(value: Any, error: HttpError | None = None) -> Response:
+    if error is None:
+        return Response(to_json(value), media_type="application/json")
+    # What is refused may have a body that was not read, and would be read on, however long it is.
+    headers = {"Connection": "close", **(error.headers or {})}
+    return Response(to_json(value), error.status, headers, media_type="application/json")

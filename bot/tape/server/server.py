@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from bot.core.errors import SettingsError
 from bot.core.http import server as serving
@@ -21,7 +20,7 @@ from bot.core.http.sockets import address_of, bind
 from bot.core.i18n import _
 from bot.core.telemetry.watchdog import Watchdog
 from bot.tape.server.app import build_app
-from bot.tape.server.limits import MAX_CONNECTIONS
+from bot.tape.server.connections import MAX_CONNECTIONS
 from bot.tape.server.tokens import TokenStore
 from bot.tape.store import TapeStore
 
@@ -29,10 +28,6 @@ logger = logging.getLogger(__name__)
 
 _GRACE = 20
 """Seconds that requests in progress may take when the server stops."""
-
-_FILES = 4_096
-"""File descriptors that the process should have, for connections and tapes."""
-
 
 _BUSY = busy("the tape server has too many connections; try again in a second", close=True)
 
@@ -73,17 +68,11 @@ async def serve_store(
     folder: Path | None,
     ready: Callable[[str], object],
 ) -> None:
-    """Serve the store until a signal arrives; requests in progress are finished.
+    """Serve a store until a signal arrives; requests in progress are finished.
 
-    Args:
-        store: The tape store; it is run here, and closed by the caller.
-        tokens: The access tokens.
-        bound: The socket from ``bind_socket``.
-        most: Largest request body in bytes.
-        folder: The store's folder.
-        ready: Called with the server's address once it accepts connections.
+    The store is run here, and closed by the caller; ``most`` and ``folder`` are as in ``build_app``. ``ready`` is called
+    with the server's address once it accepts connections.
     """
-    _allow_files()
     stopping = anyio.Event()
     app = build_app(store, tokens, most=most, folder=folder, stopping=stopping)
     watchdog = Watchdog(None)
@@ -99,15 +88,7 @@ async def serve_store(
         tasks.cancel_scope.cancel()
 
 
-def _allow_files() -> None:
-    """Raise the limit of file descriptors, so that connections leave enough for tapes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+def uvicorn_config(app: Starlette) -> uvicorn.Config:
     """Return the uvicorn configuration for the application."""
     return serving.server_config(
         app, grace=_GRACE, http=serving.connection_class(MAX_CONNECTIONS, _BUSY), ws="none"

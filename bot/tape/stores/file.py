@@ -256,17 +256,6 @@ class FileTapeStore(TapeStore):
             self._grown(tape, stamped)
             return stamped
 
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append an anchor that names an entry, by default the newest."""
-        target = await self._durable(tape) if entry_id is None else entry_id
-        return await super().create_anchor(tape, name, target, state)
-
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:

@@ -1,41 +1,41 @@
-"""Store tapes on a tape server (``tapebot tape-server``) over HTTP."""
+"""Store tapes on a tape server (``tapebot tape-server``) over HTTP.
+
+Rule 1: what changes nothing, and what the server does once, is sent again when the connection, the server or a proxy
+    failed. Another change is sent again only if the server certainly has not begun it.
+Rule 2: a change that has begun is not cancelled: its outcome is awaited, within a time limit.
+Rule 3: the token goes only to the configured server: redirects are not followed, and requests to this machine bypass
+    the proxy.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial, wraps
+from inspect import signature
+from ipaddress import ip_address
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import urlencode
 
 import anyio
-import anyio.to_thread
+import anyio.lowlevel
 import httpx
+import stamina
 
-from bot.core.errors import TapeRefused
+from bot.core.errors import TapeError, TapeRefused, TapeUnavailable
+from bot.core.i18n import _
 from bot.core.ids import new_id
+from bot.core.response_limits import limit_response
+from bot.tape import http_protocol as protocol
+from bot.tape.codec import MAX_JSON_INTEGER, decode_entry, encode_entries
 from bot.tape.entries import TapeEntry
-from bot.tape.http_protocol import (
-    IDEMPOTENCY_KEY_HEADER,
-    MAX_JSON_INTEGER,
-    MAX_PAGE_SIZE,
-    NDJSON_MEDIA_TYPE,
-    NEXT_PAGE_HEADER,
-    SseParser,
-    anchor_from,
-    encode_new_entries,
-    encode_tombstones,
-    from_json,
-    hit_from,
-    parse_entries,
-    query_record,
-    segment_from,
-    to_json,
-)
+from bot.tape.http_protocol import CALLS, FOLLOW, SSE_MEDIA_TYPE, Call, Page, Problem, ServerCalls
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, TapeStore, named_anchor_entry
+from bot.tape.store import TapeStore
 from bot.tape.stores.changes import check_version
-from bot.tape.stores.http_client import Params, TapeServerClient
 
 logger = logging.getLogger(__name__)
 
@@ -43,15 +43,66 @@ _FIRST_PAGE = 32
 _PAUSE = 1.0
 """Seconds before a broken stream is opened again."""
 
-_T = TypeVar("_T")
+_CONCURRENT = 8
+"""Requests at once, besides streams. More would slow all down: the pool scans its connections for each one."""
+
+# Seconds of silence until a request fails, which the server itself aborts after 120, and a stream counts as dead.
+_TIMEOUT = httpx.Timeout(10.0, read=130.0, write=60.0, pool=None)
+_SILENCE = httpx.Timeout(10.0, read=45.0, write=60.0, pool=None)
+
+_LONGEST = 150.0
+"""Seconds that a call may take beyond the patience, however slowly a response arrives."""
+
+_KEPT = 2.0
+"""Seconds that an idle connection is kept: less than at a server, which might close it just as it is reused."""
+
+_MOST = 64_000_000
+"""Most bytes of a response or event: a page ends with the entry that exceeds a megabyte."""
+
+_BAD_MOMENTS = frozenset({429, 502, 503, 504})
+
+_SURELY_TAKEN = 900_000
+"""Bytes of a body that every server accepts."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_Method = Callable[P, Coroutine[Any, Any, T]]
+
+
+def _asking(method: _Method[P, T]) -> _Method[P, T]:
+    """Return a method of the store that has the server do it."""
+    parameters = signature(method)
+
+    @wraps(method)
+    async def ask(*given: P.args, **named: P.kwargs) -> T:
+        asked = parameters.bind(*given, **named).arguments
+        answer: T = await asked.pop("self").ask(method, **asked)
+        return answer
+
+    return ask
+
+
+_ONCE = (TapeStore.archive, TapeStore.fork, TapeStore.reset)
+_ERASING = (TapeStore.erase, TapeStore.reset)
+
+
+class _Failed(Exception):
+    """The server, or a proxy before it, cannot answer now, but may have ``begun``; ``wait`` is what it asks for."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        told = _problem(answer)
+        self.begun = answer.status_code != 429 and (told is None or told.error != protocol.BUSY)
+        asked = answer.headers.get("retry-after", "")
+        self.wait = float(asked) if asked.isdecimal() else 0.0
+        super().__init__(told.detail if told else f"it answered {answer.status_code}")
 
 
 class RemoteTapeStore(TapeStore):
     """Read and write the tapes of a tape server.
 
-    Failed requests are retried for a while; a retried append is applied once. If the connection
-    breaks during an archive, reset or fork, its outcome is unknown: it raises ``TapeUnavailable``
-    and is not retried.
+    Failed requests are retried for a while; a retried append is applied once. If the connection breaks during an
+    archive, reset or fork, its outcome is unknown: it raises ``TapeUnavailable`` and is not retried.
 
     Args:
         url: The server's address, such as ``https://tapes.example.org``.
@@ -60,73 +111,86 @@ class RemoteTapeStore(TapeStore):
     """
 
     def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
-        self._server = TapeServerClient(url, token, patience=patience)
-        self._used: set[str] = set()
-        self._erasures: Counter[str] = Counter()
+        self._url = url.rstrip("/")
+        self._patience = patience
+        self._counts = {"requests": 0, "retries": 0, "followed": 0}
+        self._erased: Counter[str] = Counter()
+        self._client = httpx.AsyncClient(
+            base_url=self._url,
+            headers={
+                "Authorization": f"Bearer {token}",
+                "User-Agent": "tapebot",
+                "Accept-Encoding": "identity",
+            },
+            event_hooks={"response": [_bounded]},
+            timeout=_TIMEOUT,
+            # Reading the certificates takes long, and plain HTTP has none.
+            verify=self._url.startswith("https:"),
+            limits=httpx.Limits(keepalive_expiry=_KEPT, max_keepalive_connections=_CONCURRENT),
+            trust_env=not _is_here(self._url),
+        )
+        self._slots = anyio.Semaphore(_CONCURRENT)
+        self._most = _SURELY_TAKEN
+        self._closed = False
 
-    async def create_tape(
-        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
-    ) -> str:
-        """Create the tape with its header if it does not exist; return its name."""
-        body = to_json({"title": title, "replace": replace_if_exists})
-        await self._change("", tape, body, repeatable=not replace_if_exists)
-        self._erasures[tape] += replace_if_exists
-        return tape
+    list_tapes = _asking(TapeStore.list_tapes)
+    create_tape = _asking(TapeStore.create_tape)
+    get_title = _asking(TapeStore.get_title)
+    version = _asking(TapeStore.version)
+    segments = _asking(TapeStore.segments)
+    list_anchors = _asking(TapeStore.list_anchors)
+    get_anchor = _asking(TapeStore.get_anchor)
+    archive = _asking(TapeStore.archive)
+    reset = _asking(TapeStore.reset)
+    erase = _asking(TapeStore.erase)
+    fork = _asking(TapeStore.fork)
 
-    async def get_title(self, tape: str) -> str | None:
-        """Return the title."""
-        return self._json(await self._get("/title", tape), _title_from)
-
-    async def list_tapes(self) -> list[str]:
-        """Return the names of the tapes that the token may access."""
-        found: list[str] = []
-        params: Params = {}
-        while True:
-            answer = await self._server.request("GET", "/v1/tapes", params)
-            names, following = self._json(answer, lambda body: (list(body["tapes"]), body["next"]))
-            found += names
-            if following is None:
-                return found
-            params = {"after": following}
-
-    async def version(self, tape: str) -> int:
-        """Return the id of the last entry."""
-        return self._json(await self._get("/version", tape), lambda body: int(body["version"]))
+    async def ask(self, method: Callable[..., Any], **asked: Any) -> Any:
+        """Have the server do what a method does, and return its answer."""
+        call = CALLS[method]
+        if call.verb == "GET":
+            return await self._answer(call, asked, repeatable=True)
+        for value in asked.values():
+            if isinstance(value, list | tuple):
+                # What JSON would change is refused here, since the server could not see it.
+                encode_entries([replace(entry, id=entry.id or 1) for entry in value])
+        replaces = asked.get("replace_if_exists", False)
+        body = protocol.to_json(asked)
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        try:
+            with anyio.CancelScope(shield=True):
+                repeatable = method not in _ONCE and not replaces
+                return await self._answer(call, asked, body, repeatable=repeatable)
+        finally:
+            # If the answer was lost, it may have been done.
+            if method in _ERASING or replaces:
+                self._erased[asked["tape"]] += 1
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range, segments included."""
-        first: int | None = _bounded(from_entry_id or 1)
-        last = None if to_entry_id is None else _bounded(to_entry_id)
+        first: int | None = from_entry_id or 1
+        last = MAX_JSON_INTEGER if to_entry_id is None else to_entry_id
         entries: list[TapeEntry] = []
         while first is not None:
-            params: Params = {"first": first, "limit": MAX_PAGE_SIZE}
-            if last is not None:
-                params["last"] = last
-            answer = await self._get("/entries", tape, params)
-            entries += self._lines(answer)
-            first = _number(answer, NEXT_PAGE_HEADER)
-            # Entries appended meanwhile are left out: the first page names the tape's version.
-            last = _number(answer, "ETag") if last is None else last
+            page = await self._page(tape, from_entry_id=first, to_entry_id=last)
+            entries += page.entries
+            # Entries appended meanwhile are left out.
+            first, last = page.next, min(last, page.version)
         return entries
 
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries newest first."""
+        """Yield entries newest first; pages grow."""
+        last: int | None = MAX_JSON_INTEGER if before is None else before - 1
         limit = _FIRST_PAGE
-        following = None if before is None else _bounded(before)
-        while True:
-            params: Params = {"limit": limit}
-            if following is not None:
-                params["before"] = following
-            answer = await self._get("/entries/back", tape, params)
-            for entry in self._lines(answer):
+        while last is not None:
+            page = await self._page(tape, to_entry_id=last, limit=limit, newest_first=True)
+            for entry in page.entries:
                 yield entry
-            following, limit = _number(answer, NEXT_PAGE_HEADER), min(limit * 2, MAX_PAGE_SIZE)
-            if following is None:
-                return
+            last, limit = page.next, min(limit * 2, protocol.MAX_PAGE_SIZE)
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
@@ -135,153 +199,42 @@ class RemoteTapeStore(TapeStore):
         if not entries:
             check_version(tape, expect, await self.version(tape))
             return []
-        headers = {
-            IDEMPOTENCY_KEY_HEADER: new_id("append"),
-            "Content-Type": NDJSON_MEDIA_TYPE,
-            **_if_match(expect),
-        }
-        body = encode_new_entries(entries)
-        return self._lines(
-            await self._change("/entries", tape, body, headers=headers, repeatable=True)
-        )
-
-    async def archive(
-        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
-    ) -> Segment:
-        """Seal the live part into a segment."""
-        headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
-        answer = await self._change("/archive", tape, encode_new_entries(carry), headers=headers)
-        return self._json(answer, segment_from)
-
-    async def reset(
-        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
-    ) -> None:
-        """Drop all entries."""
-        headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
-        try:
-            await self._change("/reset", tape, encode_new_entries(carry), headers=headers)
-        finally:
-            # If the response was lost, it may have been done.
-            self._erasures[tape] += 1
-
-    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Replace entries by tombstones; a retry completes and counts what is left."""
-        body = await anyio.to_thread.run_sync(encode_tombstones, tombstones)
-        headers = {"Content-Type": NDJSON_MEDIA_TYPE}
-        try:
-            answer = await self._change("/erase", tape, body, headers=headers, repeatable=True)
-        finally:
-            # If the response was lost, it may have been done.
-            self._erasures[tape] += 1
-        return self._json(answer, lambda found: int(found["erased"]))
+        asked = {"entries": [*entries], "expect": expect, "key": new_id("append")}
+        written: list[TapeEntry] = await self.ask(ServerCalls.append, tape=tape, **asked)
+        if len(written) != len(entries):
+            raise self._unexpected_response(ValueError(f"{len(written)} entries"))
+        return written
 
     async def erasures(self, tape: str) -> int:
         """Return the number of erasures since the start: only one bot uses a server's tapes."""
-        return self._erasures[tape]
-
-    async def segments(self, tape: str) -> list[Segment]:
-        """Return the sealed segments, oldest first."""
-        answer = await self._get("/segments", tape)
-        return self._json(answer, lambda body: [segment_from(one) for one in body["segments"]])
-
-    async def fork(
-        self,
-        from_tape: str,
-        new_tape: str,
-        *,
-        from_entry: int | None = None,
-        from_anchor: str | None = None,
-        to_entry: int | None = None,
-        title: str | None = None,
-    ) -> str:
-        """Create a tape with a copy of another tape's entries from a point on."""
-        asked = {
-            "new_tape": new_tape,
-            "from_entry": None if from_entry is None else _bounded(from_entry),
-            "from_anchor": from_anchor,
-            "title": title,
-        }
-        if to_entry is not None:
-            # An older server knows no such field, and refuses it rather than copy too much.
-            asked["to_entry"] = _bounded(to_entry)
-        await self._change("/fork", from_tape, to_json(asked))
-        return new_tape
-
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append an anchor, once, that names an entry, by default the newest."""
-        target = None if entry_id is None else _bounded(entry_id)
-        # A state that is not plain JSON would arrive changed.
-        encode_new_entries([named_anchor_entry(name, target or 1, state)])
-        body = to_json({"name": name, "entry_id": target, "state": state})
-        headers = {IDEMPOTENCY_KEY_HEADER: new_id("anchor")}
-        answer = await self._change("/anchors", tape, body, headers=headers, repeatable=True)
-        return self._json(answer, anchor_from)
-
-    async def get_anchor(self, tape: str, name: str) -> Anchor:
-        """Return the last anchor of this name."""
-        answer = await self._get("/anchors/last", tape, {"name": name})
-        return self._json(answer, anchor_from)
-
-    async def list_anchors(self, tape: str) -> list[Anchor]:
-        """Return all anchors of a tape, oldest first."""
-        anchors: list[Anchor] = []
-        params: Params = {"limit": MAX_PAGE_SIZE}
-        while True:
-            page, following = self._json(await self._get("/anchors", tape, params), _anchors_from)
-            anchors += page
-            if following is None:
-                return anchors
-            params["after"] = following
-
-    async def resolve_anchor(self, tape: str, name: str) -> int:
-        """Return the id of the entry that the last anchor of this name points at."""
-        answer = await self._get("/anchors/target", tape, {"name": name})
-        return self._json(answer, lambda body: int(body["entry_id"]))
+        return self._erased[tape]
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first, on the tapes that the token may access."""
         query.validate()
-        first, last = (None if i is None else _bounded(i) for i in (query.first, query.last))
-        query = replace(query, first=first, last=last)
-        try:
-            answer = await self._ask(query)
-        except TapeRefused:
-            if not (query.is_comparable or query.without_assistant):
-                raise
-            # A server of an earlier version does not know these, and finds more without them.
-            plain = replace(query, at_hand=False, quick=False, without_assistant=False)
-            answer = await self._ask(plain)
-        return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
-
-    async def _ask(self, query: SearchQuery) -> Any:
-        body = to_json(query_record(query))
-        return await self._server.request("POST", "/v1/search", {}, body)
+        hits: list[Hit] = await self.ask(TapeStore.search, query=query)
+        return hits
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield new entries; a broken stream is resumed where it broke."""
-        last = await self._newest(tape) if after is None else _bounded(after)
+        last = await self.newest(tape) if after is None else after
         failing_since: float | None = None
         while True:
-            opened = self._server.stream(
-                "/v1/tapes/follow", {"tape": tape}, {"Last-Event-ID": str(last)}
-            )
             try:
-                async with opened as parts:
+                async with self._stream({"tape": tape, "after": last}) as chunks:
                     failing_since = None
-                    async for entry in self._streamed(parts):
-                        last = entry.id
-                        yield entry
+                    async for line in _lines(chunks):
+                        if line.startswith(b"data: "):
+                            entry = decode_entry(line.removeprefix(b"data: "))
+                            if entry is None:
+                                raise self._unexpected_response(ValueError("no entry"))
+                            last = entry.id
+                            yield entry
             except ConnectionError as error:
                 now = anyio.current_time()
                 failing_since = now if failing_since is None else failing_since
-                if now - failing_since > self._server.patience:
-                    raise self._server.unavailable_error(error) from error
+                if now - failing_since > self._patience:
+                    raise self._unavailable_error(error) from error
                 logger.info("a stream of entries broke and is being reopened: %s", error)
             await anyio.sleep(_PAUSE)
 
@@ -290,79 +243,190 @@ class RemoteTapeStore(TapeStore):
         await anyio.sleep_forever()
 
     def statistics(self) -> dict[str, Any]:
-        """Return counts of tapes changed, requests, retries, and streams open now."""
-        return {"open_tapes": len(self._used), **self._server.counts}
+        """Return counts of requests, retries, and streams open now."""
+        return dict(self._counts)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._server.close()
+        """Close the connections after the requests in progress; later requests fail."""
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(10):
+                # A connection opened while the others are closed would stay open.
+                for _unused in range(_CONCURRENT):
+                    await self._slots.acquire()
+            await self._client.aclose()
 
-    async def _get(self, path: str, tape: str, params: Params | None = None) -> httpx.Response:
-        asked: Params = {"tape": tape, **(params or {})}
-        return await self._server.request("GET", f"/v1/tapes{path}", asked)
+    async def newest(self, tape: str) -> int:
+        """Return the id of the newest readable entry."""
+        return (await self._page(tape, from_entry_id=MAX_JSON_INTEGER)).version
 
-    async def _newest(self, tape: str) -> int:
-        """Return the id of the newest readable entry; the version may be ahead of the disk."""
-        return _number(await self._get("/entries/back", tape, {"limit": 1}), "ETag") or 0
+    async def _page(self, tape: str, limit: int = protocol.MAX_PAGE_SIZE, **asked: Any) -> Page:
+        page: Page = await self.ask(ServerCalls.read_page, tape=tape, limit=limit, **asked)
+        return page
 
-    async def _change(
-        self,
-        path: str,
-        tape: str,
-        body: bytes,
-        *,
-        headers: dict[str, str] | None = None,
-        repeatable: bool = False,
-    ) -> httpx.Response:
-        params: Params = {"tape": tape}
-        answer = await self._server.post(
-            f"/v1/tapes{path}", params, body, headers=headers, repeatable=repeatable
+    async def _answer(
+        self, call: Call, asked: Mapping[str, Any], body: bytes | None = None, *, repeatable: bool
+    ) -> Any:
+        self._see_open()
+        if body is not None and len(body) > self._most:
+            await self._see_size(len(body))
+        request = self._client.build_request(call.verb, _url(call, asked), content=body)
+        sending = stamina.AsyncRetryingCaller(
+            attempts=None, timeout=self._patience, wait_initial=0.05, wait_max=1.0, wait_jitter=0.1
         )
-        self._used.add(tape)
+        try:
+            with anyio.fail_after(self._patience + _LONGEST):
+                answer = await sending(partial(self._again, repeatable), self._once, request, asked)
+            return call.answers.validate_python(protocol.from_json(answer.content))
+        except (httpx.TransportError, _Failed, TimeoutError) as error:
+            raise self._unavailable_error(error) from error
+        except (httpx.DecodingError, ValueError) as error:
+            raise self._unexpected_response(error) from error
+
+    @asynccontextmanager
+    async def _stream(self, asked: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream of events, and yield its chunks; a ``ConnectionError`` means to open it again."""
+        self._see_open()
+        self._counts["followed"] += 1
+        try:
+            async with self._client.stream("GET", _url(FOLLOW, asked), timeout=_SILENCE) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._see_taken(answer, asked)
+                if not answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE):
+                    raise self._unexpected_response(ValueError("it is not a stream of events"))
+                yield answer.aiter_bytes()
+        except httpx.DecodingError as error:
+            raise self._unexpected_response(error) from error
+        except (httpx.TransportError, _Failed) as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+        finally:
+            self._counts["followed"] -= 1
+
+    def _unavailable_error(self, error: Exception) -> TapeUnavailable:
+        """Return the error for a server that cannot be used."""
+        told = str(error) or type(error).__name__
+        return TapeUnavailable(
+            _(
+                "the tape server {url} cannot be used ({told}); check that it runs and can be "
+                "reached from here",
+                url=self._url,
+                told=told,
+            )
+        )
+
+    def _unexpected_response(self, error: Exception) -> TapeUnavailable:
+        """Return the error for a response that does not come from a tape server."""
+        return TapeUnavailable(
+            _(
+                "{url} gave an answer that is not a tape server's ({error!r}); check the address, "
+                "and the server's version",
+                url=self._url,
+                error=error,
+            )
+        )
+
+    def _see_open(self) -> None:
+        if self._closed:
+            raise TapeError(_("the tape store is closed"))
+
+    async def _see_size(self, size: int) -> None:
+        """Refuse a body that is too large: a server might close the connection before its error arrives."""
+        # Asked before each refusal: the server's limit may have been raised.
+        self._most = (await self.ask(ServerCalls.statistics)).most_bytes
+        if size > self._most:
+            raise TapeRefused(
+                _(
+                    "the tape server {url} takes {most} bytes at once, and this is {size}; write less at "
+                    "once, or raise its TAPEBOT_TAPE_SERVER_MAX_MB",
+                    url=self._url,
+                    most=self._most,
+                    size=size,
+                )
+            )
+
+    def _again(self, repeatable: bool, error: Exception) -> bool | float:
+        """Return whether a failed request is sent again, or after how many seconds."""
+        wanted: bool | float
+        if isinstance(error, _Failed):
+            # The server may ask for an hour, in which a change could not be cancelled.
+            wait = min(error.wait, self._patience)
+            wanted = (repeatable or not error.begun) and (wait or True)
+        else:
+            unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            wanted = isinstance(error, httpx.TransportError) and (repeatable or unsent)
+        self._counts["retries"] += bool(wanted)
+        return wanted
+
+    async def _once(self, request: httpx.Request, asked: Mapping[str, Any]) -> httpx.Response:
+        async with self._slots:
+            self._see_open()
+            self._counts["requests"] += 1
+            answer = await self._client.send(request)
+        self._see_taken(answer, asked)
         return answer
 
-    async def _streamed(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[TapeEntry, None]:
-        reader = SseParser()
-        async for part in parts:
-            try:
-                entries = list(reader.feed(part))
-            except ValueError as error:
-                raise self._server.unexpected_response(error) from error
-            for entry in entries:
-                yield entry
-
-    def _json(self, answer: httpx.Response, take: Callable[[Any], _T]) -> _T:
-        try:
-            return take(from_json(answer.content))
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._server.unexpected_response(error) from error
-
-    def _lines(self, answer: httpx.Response) -> list[TapeEntry]:
-        try:
-            return parse_entries(answer.content)
-        except ValueError as error:
-            raise self._server.unexpected_response(error) from error
+    def _see_taken(self, answer: httpx.Response, asked: Mapping[str, Any]) -> None:
+        """Raise the error of a call that was not done."""
+        if answer.is_success:
+            return
+        if answer.status_code in _BAD_MOMENTS:
+            raise _Failed(answer)
+        if answer.status_code == 401:
+            raise TapeRefused(
+                _(
+                    "the tape server {url} does not accept the token; set TAPEBOT_TAPE_STORE_TOKEN to "
+                    "one from `tapebot tape-server token add`",
+                    url=self._url,
+                )
+            )
+        told = _problem(answer)
+        if told is None:
+            raise self._unexpected_response(ValueError(f"status {answer.status_code}"))
+        raise protocol.tape_error(answer.status_code, told, asked)
 
 
-def _number(answer: httpx.Response, header: str) -> int | None:
-    told = answer.headers.get(header, "").strip('"')
-    return int(told) if told.isdecimal() and len(told) <= len(str(MAX_JSON_INTEGER)) else None
+def _url(call: Call, asked: Mapping[str, Any]) -> str:
+    if call.verb == "POST":
+        return call.path
+    query = {name: value for name, value in asked.items() if value is not None}
+    return f"{call.path}?{urlencode(query, errors='surrogatepass')}"
 
 
-def _title_from(body: Any) -> str | None:
-    title = body["title"]
-    return title if isinstance(title, str) else None
+def _problem(answer: httpx.Response) -> Problem | None:
+    """Return what an error response says; None if it is not a tape server's."""
+    try:
+        return Problem.model_validate(protocol.from_json(answer.content))
+    except ValueError:
+        return None
 
 
-def _anchors_from(body: Any) -> tuple[list[Anchor], int | None]:
-    following = body["next"]
-    anchors = [anchor_from(one) for one in body["anchors"]]
-    return anchors, None if following is None else int(following)
+async def _bounded(answer: httpx.Response) -> None:
+    """Limit a response's size as it arrives; an event stream is endless, so limit each line."""
+    endless = answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE)
+    await limit_response(
+        answer, most=None if endless else _MOST, most_line=_MOST if endless else None
+    )
 
 
-def _if_match(version: int | None) -> dict[str, str]:
-    return {} if version is None else {"If-Match": f'"{version}"'}
+def _is_here(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    host = httpx.URL(url).host
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
-def _bounded(number: int) -> int:
-    return max(0, min(number, MAX_JSON_INTEGER))
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield the whole lines of a stream; text decoders would destroy lone surrogates."""
+    begun: list[bytes] = []
+    async for chunk in chunks:
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            # Joined once per line, however many chunks it arrived in.
+            yield b"".join([*begun, line])
+            begun = []
+        begun.append(rest)

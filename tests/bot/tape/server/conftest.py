@@ -17,5 +17,5 @@ async def rig(tmp_path):
 async def client(rig):
     """A client that may do everything, and has made the tape."""
     async with rig.client() as client:
-        assert (await client.post("/v1/tapes", params={"tape": TAPE})).status_code == 200
+        assert (await client.post("/v1/tapes", json={"tape": TAPE})).status_code == 200
         yield client

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import anyio
 import httpx
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from bot.core.http.server import serve
-from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.server.app import build_app
 from bot.tape.server.server import bind_socket, uvicorn_config
 from bot.tape.server.tokens import TokenStore
@@ -25,7 +24,7 @@ TAPE = "telegram:42"
 class Rig:
     """A server in this event loop."""
 
-    def __init__(self, app: FastAPI, url: str, store: TapeStore, tokens: TokenStore) -> None:
+    def __init__(self, app: Starlette, url: str, store: TapeStore, tokens: TokenStore) -> None:
         self.app = app
         self.url = url
         self.store = store
@@ -68,14 +67,10 @@ async def serving(
     await store.close()
 
 
-def entry_line(text: str) -> bytes:
-    return b'{"kind":"message","payload":{"role":"user","content":"%b"}}\n' % text.encode()
+def said(text: str) -> dict[str, object]:
+    return {"kind": "message", "payload": {"role": "user", "content": text}}
 
 
-async def put(client: httpx.AsyncClient, body: bytes, **headers: str) -> httpx.Response:
-    return await client.post(
-        "/v1/tapes/entries",
-        params={"tape": TAPE},
-        content=body,
-        headers={"Content-Type": NDJSON_MEDIA_TYPE, **headers},
-    )
+async def put(client: httpx.AsyncClient, *texts: str, **asked: object) -> httpx.Response:
+    body = {"tape": TAPE, "entries": [*map(said, texts)], **asked}
+    return await client.post("/v1/tapes/entries", json=body)

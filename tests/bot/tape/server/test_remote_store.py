@@ -13,7 +13,6 @@ from tape_server_rig import TAPE, serving
 
 from bot.core.errors import TapeRefused, TapeUnavailable
 from bot.tape.entries import event
-from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.stores.remote import RemoteTapeStore
 
 
@@ -124,7 +123,7 @@ async def test_a_server_that_is_away_is_told_after_a_while(tmp_path):
 
 STRANGE = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello",
     b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}",
@@ -155,9 +154,8 @@ async def test_what_is_no_tape_server_is_told():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [NDJSON_MEDIA_TYPE, "application/json"])
-async def test_an_answer_without_end_is_given_up_and_never_held(kind):
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode()
+async def test_an_answer_without_end_is_given_up_and_never_held():
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
     async with answering(head, endless=b"x" * 1_000_000) as url:
         store = RemoteTapeStore(url, "token", patience=5)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -18,7 +18,6 @@ from schemathesis.specs.openapi.checks import (
 from tape_server_rig import TAPE, serving
 
 from bot.tape.entries import anchor, message
-from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 
 pytestmark = pytest.mark.slow
 
@@ -29,16 +28,6 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-
-
-@schemathesis.serializer(NDJSON_MEDIA_TYPE)
-def lines(context, value):
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else b""
-
-
-@schemathesis.deserializer(NDJSON_MEDIA_TYPE)
-def text(context, response):
-    return response.content.decode()
 
 
 @pytest.fixture(scope="module")
