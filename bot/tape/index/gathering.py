@@ -28,7 +28,7 @@ _COMPARED = 5_000
 _KNOWN = 3
 """A word that this many rows of all tapes have is not a misspelling."""
 
-_GUESSES = 8
+_GUESSES = 4
 """Most unknown words of a query to correct: each costs a look at the words with the same first letter."""
 
 _CORRECTIONS, _LOOKED_UP = 4, 50
@@ -179,11 +179,10 @@ class Gatherer:
         most = 1 if len(word) <= _SHORT else 2
         # The first letter is seldom wrong, but may be swapped with the second.
         candidates: dict[str, int] = {}
-        for first in {word[0], word[1]}:
-            spread = len(word) - most, len(word) + most
-            candidates.update(
-                self._connection.execute(_LIKE, (first, chr(ord(first) + 1), *spread))
-            )
+        spread = len(word) - most, len(word) + most
+        for first in (word[0], word[1] + word[0]):
+            end = first[:-1] + chr(ord(first[-1]) + 1)
+            candidates.update(self._connection.execute(_LIKE, (first, end, *spread)))
         candidates.pop(word, None)
         close = process.extract(
             word, list(candidates), scorer=OSA.distance, score_cutoff=most, limit=None

@@ -122,12 +122,13 @@ class IndexKeeper:
             while True:
                 await self._due.wait()
                 self._due, self._new = anyio.Event(), 0
+                generation = self.generation
                 try:
                     await self.catch_up(None, in_background=True)
                     await self._merge()
                 except (sqlite3.Error, OSError, ValueError, TapeError) as error:
                     self._due.set()
-                    if not await self.mend(error, self.database):
+                    if not await self.mend(error, generation):
                         logger.warning("the index of the tapes is behind (%s); retrying", error)
                         await anyio.sleep(_RECOVERY)
                 else:
@@ -206,25 +207,31 @@ class IndexKeeper:
         self.mark_changed(tape)
 
     async def forget(self, tape: str) -> None:
-        """Drop what was indexed of a tape; it is indexed again when it is searched."""
+        """Drop what was indexed of a tape that differs from it; it is indexed again when it is searched."""
+        logger.warning("tape %s differs from its index; indexing it again", tape)
         async with self._lock:
             await self._delete(await self._opened(), tape, 0)
+        self.mark_changed(tape)
 
-    async def mend(self, error: Exception, database: IndexDatabase | None) -> bool:
+    async def mend(self, error: Exception, generation: int) -> bool:
         """Discard the database if an error shows that it is damaged or gone.
+
+        Args:
+            error: The error.
+            generation: The generation when that began which has failed.
 
         Returns:
             Whether to retry: it was discarded, now or by another task that met the same error.
         """
         async with self._lock:
-            if database is not self.database:
+            if generation != self.generation:
                 return True
             # A failed operation (no space, no memory) is no damage.
             damaged = not isinstance(error, (sqlite3.OperationalError, OSError, TapeError))
-            if database is None or not (damaged or database.is_gone):
+            if self.database is None or not (damaged or self.database.is_gone):
                 return False
             logger.warning("the index of the tapes is damaged (%s); rebuilding it", error)
-            await self._discard(database)
+            await self._discard(self.database)
         return True
 
     async def close(self) -> None:

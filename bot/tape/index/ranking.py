@@ -17,7 +17,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from bot.core.patterns import LazyPattern
-from bot.tape.index.groups import Group
+from bot.tape.index.groups import ASSISTANT_SENDER, Group
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
 
@@ -333,7 +333,7 @@ def _features(
     before, terms_1 = near.get(number - STEP, _NO_FIT)
     after, terms_3 = near.get(number + STEP, _NO_FIT)
     after_2, terms_4 = near.get(number + 2 * STEP, _NO_FIT)
-    by_assistant = row.group.by_assistant
+    by_assistant = sender[0] == ASSISTANT_SENDER
     speaks = float(sender in question.speakers)
     has_number = float(question.number and row.number)
     replies = before and read[number - STEP].group.sender != sender

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
 import anyio.to_thread
 
 from bot.core.errors import TapeError, TapeNotFound
@@ -75,20 +75,8 @@ class TapeIndex:
         query.validate()
         if query.after_anchor is not None or query.before_anchor is not None:
             query = await resolve_query_anchors(query, self._resolve)
-        if query.is_comparable and self._keeper.runs and query.tapes and len(query.tapes) == 1:
-            return await self._search_at_hand(query, query.tapes[0])
-
-        def look(database: IndexDatabase, marks: Mapping[str, Mark]) -> list[IndexMatch]:
-            wanted = marks.keys() if query.tapes is None else {*query.tapes} & marks.keys()
-            with database.read_transaction() as connection:
-                return search_index(connection, [marks[name] for name in wanted], query)
-
-        while True:
-            generation = self._keeper.generation
-            hits = await self._verified(query, await self._ask(query.tapes, look, query.last))
-            # What was read before an erasure may be what it erased.
-            if generation == self._keeper.generation:
-                return hits
+        at_hand = query.is_comparable and self._keeper.runs and len(query.tapes or ()) == 1
+        return await self._settled(partial(self._at_hand if at_hand else self._complete, query))
 
     async def anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first.
@@ -98,10 +86,12 @@ class TapeIndex:
         """
         await self._source.version(tape)
 
-        def select(database: IndexDatabase, marks: Mapping[str, Mark]) -> list[Anchor]:
-            return database.anchors(marks[tape]) if tape in marks else []
+        async def read() -> list[Anchor]:
+            database = await self._keeper.catch_up([tape])
+            mark = self._keeper.marks.get(tape)
+            return await anyio.to_thread.run_sync(database.anchors, mark) if mark else []
 
-        return await self._ask([tape], select)
+        return await self._settled(read)
 
     async def mark_untrusted(self) -> None:
         """Prepare for erasing or dropping entries: after a crash from here on the index is rebuilt.
@@ -114,9 +104,9 @@ class TapeIndex:
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
         """Remove what was indexed of entries that tombstones have replaced, and index these.
 
-        No byte of the replaced content is left, nor of anything dropped before. The index file is
-        rewritten, so the cost is proportional to its size, and the tape is indexed again from the first of
-        the entries on. If that fails, the file is removed and rebuilt from the tapes.
+        No byte of the replaced content is left, nor of anything dropped before. The index file is rewritten,
+        so the cost is proportional to its size, and the tape is indexed again from the first of the entries
+        on. If that fails, the file is removed and rebuilt from the tapes.
 
         Raises:
             TapeError: The file can be neither written nor removed.
@@ -141,78 +131,70 @@ class TapeIndex:
     async def _resolve(self, tape: str, name: str) -> int:
         return find_last_anchor(tape, name, await self.anchors(tape)).entry_id
 
-    async def _ask(
-        self,
-        tapes: Iterable[str] | None,
-        question: Callable[[IndexDatabase, Mapping[str, Mark]], _T],
-        last: int | None = None,
-    ) -> _T:
-        """Answer from an index of every entry of these tapes (None: of all) up to an id.
+    async def _settled(self, answer: Callable[[], Awaitable[_T]]) -> _T:
+        """Return an answer during which nothing was dropped: what was read before may have been erased.
 
-        An answer counts only if nothing was dropped meanwhile and the file still exists: another
-        task may rebuild the index, or somebody may remove its file, while it is read.
+        Raises:
+            TapeError: The index cannot be read, nor made anew.
         """
         tries = 0
         while True:
-            database = None
             generation = self._keeper.generation
             try:
-                database = await self._keeper.catch_up(tapes, last)
-                marks = dict(self._keeper.marks)
-                answer = await anyio.to_thread.run_sync(question, database, marks)
-                if generation == self._keeper.generation and not database.is_gone:
-                    return answer
+                found = await answer()
             except (sqlite3.Error, OSError, ValueError) as error:
                 tries += 1
-                used = database or self._keeper.database
-                if tries == _TRIES or not await self._keeper.mend(error, used):
+                if tries == _TRIES or not await self._keeper.mend(error, generation):
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
+            else:
+                if generation == self._keeper.generation:
+                    return found
 
-    async def _verified(self, query: SearchQuery, matches: Sequence[IndexMatch]) -> list[Hit]:
-        """Return matches as hits; of a tape that differs from its index, drop what is indexed."""
+    async def _complete(self, query: SearchQuery) -> list[Hit]:
+        """Return the best matches among all entries."""
+        database = await self._keeper.catch_up(query.tapes, query.last)
+        known = self._keeper.marks
+        wanted = known.keys() if query.tapes is None else known.keys() & {*query.tapes}
+        marks = [known[tape] for tape in wanted]
+
+        def look() -> list[IndexMatch]:
+            with database.read_transaction() as connection:
+                return search_index(connection, marks, query)
+
+        matches = await anyio.to_thread.run_sync(look)
         of_tape: defaultdict[str, list[IndexMatch]] = defaultdict(list)
         for match in matches:
             of_tape[match.tape].append(match)
         hits: dict[IndexMatch, Hit] = {}
         for tape, some in of_tape.items():
-            try:
+            found: dict[IndexMatch, Hit] = {}
+            with suppress(TapeNotFound):
                 found = await self._source.run_reading(tape, partial(_hits, query, some))
-            except TapeNotFound:
-                found = {}
             if len(found) < len(some):
-                logger.warning("tape %s differs from its index; indexing it again", tape)
-                await self._forget(tape)
+                await self._keeper.forget(tape)
             hits |= found
         return [hits[match] for match in matches if match in hits]
 
-    async def _forget(self, tape: str) -> None:
-        try:
-            await self._keeper.forget(tape)
-        except (sqlite3.Error, OSError) as error:
-            raise TapeError(f"the tapes cannot be searched ({error})") from error
-
-    # At hand.
-
-    async def _search_at_hand(self, query: SearchQuery, tape: str) -> list[Hit]:
+    async def _at_hand(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches that the index holds now, and those of the newest entries."""
-        while True:
-            generation = self._keeper.generation
-            try:
-                version = await self._source.version(tape)
-                hits, through = await self._look_at_hand(query, tape)
-                last = version if query.last is None else min(version, query.last)
-                first = max(through + 1, last - SCANNED + 1, query.first or 1)
-                scanned = []
-                if first <= last:
-                    entries = await self._source.read(tape, first, last)
-                    scanned = await anyio.to_thread.run_sync(_scan, query, tape, entries)
-            except TapeNotFound:
-                return []
-            if generation == self._keeper.generation:
-                return sorted([*scanned, *hits], key=lambda hit: -hit.score)[: query.limit]
+        assert query.tapes is not None
+        [tape] = query.tapes
+        try:
+            version = await self._source.version(tape)
+            hits, through = await self._look(query, tape)
+            last = version if query.last is None else min(version, query.last)
+            first = max(through + 1, last - SCANNED + 1, query.first or 1)
+            if first > last:
+                return hits
+            entries = await self._source.read(tape, first, last)
+        except TapeNotFound:
+            return []
+        hits += await anyio.to_thread.run_sync(_scan, query, tape, entries)
+        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
 
-    async def _look_at_hand(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
+    async def _look(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
         """Return hits of the index as it is, and the last id that it covers; 0 for no index."""
+        generation = self._keeper.generation
         database, mark = self._keeper.database, self._keeper.marks.get(tape)
         if database is None or mark is None or database.is_gone:
             return [], 0
@@ -231,12 +213,12 @@ class TapeIndex:
 
         found = await self._source.run_reading(tape, look)
         if isinstance(found, Exception):
-            if not await self._keeper.mend(found, database):
+            if not await self._keeper.mend(found, generation):
                 logger.warning("a search of the index failed (%s); the newest is searched", found)
             return [], 0
         hits, through, fits = found
         if not fits:
-            await self._forget(tape)
+            await self._keeper.forget(tape)
         return hits, through
 
 
@@ -260,11 +242,14 @@ def _hits(
 
 def _scan(query: SearchQuery, tape: str, entries: Sequence[TapeEntry]) -> list[Hit]:
     """Return the best matches among entries that are not indexed, by an index in memory. Blocking."""
+
+    def read(ids: Collection[int]) -> list[TapeEntry]:
+        return [entry for entry in entries if entry.id in ids]
+
     database = IndexDatabase(None)
     try:
         mark = database.add(Mark(1, tape), entries)
         with database.read_transaction() as connection:
-            matches = search_index(connection, [mark], query)
+            return list(_hits(query, search_index(connection, [mark], query), read).values())
     finally:
         database.close()
-    return list(_hits(query, matches, lambda ids: [e for e in entries if e.id in ids]).values())
