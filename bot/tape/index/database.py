@@ -17,10 +17,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import RLock
+from time import time_ns
 from typing import Any
 
 from bot.core.errors import TapeError
@@ -34,7 +34,7 @@ from bot.tape.store import HEADER_EVENT, Anchor, anchor_from_entry
 
 logger = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 3
+_VERSION = 3
 """Version of the tables and of the terms in them; a file of another version is made anew."""
 
 CHECKPOINT_PAGES = 16_384
@@ -43,38 +43,27 @@ CHECKPOINT_PAGES = 16_384
 _MERGED_PAGES = 32
 """Pages that one transaction merges: it takes a few milliseconds."""
 
-_TABLES = """
-CREATE TABLE about (version INTEGER NOT NULL);
+_TABLES = f"""
+PRAGMA user_version = {_VERSION};
 CREATE TABLE tapes (
-  id INTEGER PRIMARY KEY,
-  name BLOB NOT NULL UNIQUE,
-  indexed INTEGER NOT NULL,
-  checksum INTEGER NOT NULL,
-  row INTEGER NOT NULL
+  id INTEGER PRIMARY KEY, name BLOB UNIQUE, indexed INTEGER, checksum INTEGER, row INTEGER
+);
+CREATE TABLE groups (
+  id INTEGER PRIMARY KEY, tape INTEGER, told BLOB, rows INTEGER, UNIQUE (tape, told)
 );
 CREATE TABLE docs (
-  id INTEGER PRIMARY KEY,
-  entry INTEGER NOT NULL,
-  checksum INTEGER NOT NULL,
-  grp INTEGER NOT NULL,
-  ts REAL NOT NULL,
-  length INTEGER NOT NULL,
-  terms TEXT NOT NULL
+  id INTEGER PRIMARY KEY, entry INTEGER, checksum INTEGER, grp INTEGER, ts REAL, length INTEGER,
+  terms TEXT
 );
 CREATE INDEX docs_of_groups ON docs (grp);
 CREATE VIRTUAL TABLE words USING fts5(
   terms, content='docs', content_rowid='id', tokenize='ascii', columnsize=0
 );
 CREATE VIRTUAL TABLE held USING fts5vocab(words, row);
-CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE groups (
-  id INTEGER PRIMARY KEY,
-  tape INTEGER NOT NULL,
-  told BLOB NOT NULL,
-  rows INTEGER NOT NULL,
-  UNIQUE (tape, told)
-);
-CREATE TABLE anchors (tape INTEGER NOT NULL, at INTEGER NOT NULL, told BLOB NOT NULL, PRIMARY KEY (tape, at)) WITHOUT ROWID;
+CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER) WITHOUT ROWID;
+CREATE TABLE anchors (
+  tape INTEGER, at INTEGER, told BLOB, PRIMARY KEY (tape, at)
+) WITHOUT ROWID;
 """
 
 
@@ -125,16 +114,12 @@ class IndexDatabase:
         self._writing, self._reading = RLock(), RLock()
         self._doubted = False
         try:
-            if path is not None and not self._is_trusted():
-                if path.exists():
-                    logger.warning("the index %s cannot be trusted; rebuilding it", path.name)
+            if not self._is_trusted():
                 self._remove()
             try:
                 self._connect()
             except sqlite3.DatabaseError as error:
-                if path is None:
-                    raise
-                logger.warning("the index %s cannot be read (%s); rebuilding it", path.name, error)
+                logger.warning("the index %s cannot be read (%s); rebuilding it", path, error)
                 self._remove()
                 self._connect()
             self._file = self._file_now()
@@ -177,7 +162,10 @@ class IndexDatabase:
         """Return the marks of all tapes by name."""
         with self.read_transaction() as connection:
             rows = connection.execute("SELECT id, name, indexed, checksum, row FROM tapes")
-            return {mark.name: mark for mark in (_mark(*row) for row in rows)}
+            return {
+                (name := blob.decode("utf-8", "surrogatepass")): Mark(number, name, *rest)
+                for number, blob, *rest in rows
+            }
 
     def indexed(self, mark: Mark) -> int:
         """Return the id of a tape's last indexed entry now; 0 if none is."""
@@ -188,21 +176,25 @@ class IndexDatabase:
     def add(self, mark: Mark, entries: Sequence[TapeEntry]) -> Mark:
         """Index the next entries of a tape, in order of ids; return its new mark."""
         with self._transaction() as connection:
-            groups, row, docs = _Groups(connection, mark.id), mark.row, []
+            numbers: dict[Group, int] = {}
+            docs: list[tuple[Any, ...]] = []
+            row = mark.row
             checksum, last = mark.checksum, mark.indexed
             for entry in entries:
                 checksum, last = checksum_of(entry), entry.id
                 if entry.is_boundary or entry.name == HEADER_EVENT:
                     row = (row // STEP + NEIGHBOURS + 1) * STEP
                 if (anchor := anchor_from_entry(mark.name, entry)) is not None:
+                    told = json.dumps(asdict(anchor), ensure_ascii=False)
                     connection.execute(
                         "INSERT OR REPLACE INTO anchors VALUES (?, ?, ?)",
-                        (mark.id, entry.id, _encode_anchor(anchor)),
+                        (mark.id, entry.id, _to_blob(told)),
                     )
                 for one in documents_of(entry):
                     row = (row // STEP + 1) * STEP if one.spoken else _after(row)
-                    number = groups.number(one.group)
-                    rest = (checksum, number, one.ts, one.length, one.terms)
+                    if one.group not in numbers:
+                        numbers[one.group] = _group_number(connection, mark, one.group)
+                    rest = (checksum, numbers[one.group], one.ts, one.length, one.terms)
                     docs.append((mark.first_row + row, entry.id, *rest))
             connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?)", docs)
             connection.executemany(
@@ -212,7 +204,10 @@ class IndexDatabase:
                 "INSERT INTO vocabulary VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET found=found+excluded.found",
                 Counter(term for doc in docs for term in set(doc[-1].split())).items(),
             )
-            groups.write()
+            connection.executemany(
+                "UPDATE groups SET rows = rows + ? WHERE id = ?",
+                ((new, number) for number, new in Counter(doc[3] for doc in docs).items()),
+            )
             mark = replace(mark, indexed=last, checksum=checksum, row=row)
             _put_mark(connection, mark)
         return mark
@@ -253,9 +248,9 @@ class IndexDatabase:
         """Return all anchors of a tape, oldest first."""
         with self.read_transaction() as connection:
             rows = connection.execute(
-                "SELECT at, told FROM anchors WHERE tape = ? ORDER BY at", (mark.id,)
+                "SELECT told FROM anchors WHERE tape = ? ORDER BY at", (mark.id,)
             ).fetchall()
-        return [_decode_anchor(mark.name, at, told) for at, told in rows]
+        return [Anchor(**json.loads(told.decode("utf-8", "surrogatepass"))) for (told,) in rows]
 
     def merge(self) -> bool:
         """Merge a few pages of the full text's segments; return whether there was something to merge.
@@ -332,9 +327,9 @@ class IndexDatabase:
                 self._writer.execute(
                     "INSERT INTO words (words, rank) VALUES ('usermerge', 2), ('automerge', 8)"
                 )
-                self._writer.execute("INSERT INTO about VALUES (?)", (SCHEMA_VERSION,))
                 self.checkpoint()
-            _check_version(self._writer)
+            elif self._writer.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                raise sqlite3.DatabaseError("of another version")  # noqa: TRY301
             if self.path is not None:
                 self._reader = _connection(self.path)
         except BaseException:
@@ -342,18 +337,22 @@ class IndexDatabase:
             raise
 
     def _is_trusted(self) -> bool:
-        assert self.path is not None
+        """Return whether the file is as the last checkpoint left it; one in memory always is."""
         try:
-            return self._beside(".sum").read_bytes() == _digest(self.path).encode()
+            return (
+                self.path is None
+                or self._beside(".sum").read_bytes() == _digest(self.path).encode()
+            )
         except OSError:
             return False
 
     def _file_now(self) -> tuple[int, int] | None:
+        """Return what tells the file from others; None if there is none."""
         try:
             status = self.path.stat() if self.path is not None else None
         except OSError:
             return None
-        return (status.st_dev, status.st_ino) if status is not None else None
+        return status and (status.st_dev, status.st_ino)
 
     def _remove(self) -> None:
         if self.path is not None:
@@ -363,37 +362,6 @@ class IndexDatabase:
     def _beside(self, suffix: str) -> Path:
         assert self.path is not None
         return self.path.with_name(self.path.name + suffix)
-
-
-class _Groups:
-    """The numbers of a tape's groups, to be written with the documents of one transaction."""
-
-    def __init__(self, connection: sqlite3.Connection, tape: int) -> None:
-        self._connection, self._tape = connection, tape
-        self._numbers: dict[Group, int] = {}
-        self._new: Counter[int] = Counter()
-
-    def number(self, group: Group) -> int:
-        """Return the number of a document's group."""
-        number = self._numbers.get(group)
-        if number is None:
-            row = (self._tape, group.encode())
-            self._connection.execute(
-                "INSERT OR IGNORE INTO groups (tape, told, rows) VALUES (?, ?, 0)", row
-            )
-            [number] = self._connection.execute(
-                "SELECT id FROM groups WHERE tape = ? AND told = ?", row
-            ).fetchone()
-            self._numbers[group] = number
-        self._new[number] += 1
-        return number
-
-    def write(self) -> None:
-        """Count the new documents."""
-        self._connection.executemany(
-            "UPDATE groups SET rows = rows + ? WHERE id = ?",
-            ((new, number) for number, new in self._new.items()),
-        )
 
 
 def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -> int:
@@ -418,19 +386,16 @@ def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -
     return below
 
 
+def _group_number(connection: sqlite3.Connection, mark: Mark, group: Group) -> int:
+    row = (mark.id, group.encode())
+    connection.execute("INSERT OR IGNORE INTO groups (tape, told, rows) VALUES (?, ?, 0)", row)
+    found = connection.execute("SELECT id FROM groups WHERE tape = ? AND told = ?", row).fetchone()
+    return int(found[0])
+
+
 def _after(row: int) -> int:
     """Return the next rowid of a document that is no turn."""
     return row + 1 if (row + 1) % STEP else row + 2
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    """Check that the database is an index of this version.
-
-    Raises:
-        DatabaseError: It is not.
-    """
-    if connection.execute("SELECT version FROM about").fetchall() != [(SCHEMA_VERSION,)]:
-        raise sqlite3.DatabaseError("of another version")
 
 
 def _put_mark(connection: sqlite3.Connection, mark: Mark) -> None:
@@ -440,23 +405,9 @@ def _put_mark(connection: sqlite3.Connection, mark: Mark) -> None:
     )
 
 
-def _mark(number: int, name: bytes, *rest: int) -> Mark:
-    return Mark(number, name.decode("utf-8", "surrogatepass"), *rest)
-
-
 def _to_blob(text: str) -> bytes:
     """Encode any text as bytes, since SQLite's text cannot hold lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
-
-
-def _encode_anchor(anchor: Anchor) -> bytes:
-    parts = [anchor.name, anchor.entry_id, anchor.state, anchor.ts]
-    return _to_blob(json.dumps(parts, ensure_ascii=False))
-
-
-def _decode_anchor(tape: str, at: int, told: bytes) -> Anchor:
-    name, entry, state, ts = json.loads(told.decode("utf-8", "surrogatepass"))
-    return Anchor(tape, name, at, entry, state, ts)
 
 
 def _connection(path: Path | None) -> sqlite3.Connection:
@@ -464,11 +415,10 @@ def _connection(path: Path | None) -> sqlite3.Connection:
         ":memory:" if path is None else path, check_same_thread=False, isolation_level=None
     )
     try:
-        for pragma in (
-            *("journal_mode=WAL", "synchronous=NORMAL", "wal_autocheckpoint=0"),
-            *("cache_size=-16384", "mmap_size=1073741824"),
-        ):
-            connection.execute(f"PRAGMA {pragma}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("PRAGMA cache_size=-16384")
     except BaseException:
         connection.close()
         raise
@@ -483,8 +433,7 @@ def _digest(path: Path) -> str:
 def _remove(path: Path) -> None:
     """Remove a file; move a directory of this name aside."""
     if path.is_dir() and not path.is_symlink():
-        names = (f"{path.name}.aside{number or ''}" for number in count())
-        path.rename(next(free for name in names if not (free := path.with_name(name)).exists()))
+        path.rename(path.with_name(f"{path.name}.aside{time_ns()}"))
     else:
         path.unlink(missing_ok=True)
 

@@ -23,49 +23,20 @@ from bot.tape.index.terms import joined_compounds, tokenize, with_pairs
 EPISODE = "episode"
 FILE_TEXT = "file.text"
 
-_BOOKKEEPING = (
-    "turn.",
-    "loop.",
-    "session.",
-    "tape.",
-    "consolidation.",
-    "delivery",
-    "command",
-    "memory.long_term",
-    "memory.daily",
-    "memory.reference",
-    "memory.bus",
-    "memory.undone",
-    "memory.cleared",
-    "task.",
-    "reply",
-    "imported",
-    "problem.",
-    "working.",
-    "shared.",
-    "synthesis.",
-    "gate.",
-    "spent",
-    "reserved",
-    "settled",
-    "budget.",
-    "workspace.",
-    "file.kept",
-    "file.deleted",
-    "file.restored",
+_BOOKKEEPING = tuple(
+    "turn. loop. session. tape. consolidation. delivery command memory.long_term memory.daily "
+    "memory.reference memory.bus memory.undone memory.cleared task. reply imported problem. working. "
+    "shared. synthesis. gate. spent reserved settled budget. workspace. file.kept file.deleted "
+    "file.restored".split()
 )
+"""Beginnings of the names of events that are not indexed."""
+
 _RECALLED = frozenset(
-    {
-        "memory.recall",
-        "memory_recall",
-        "tape.search",
-        "tape_search",
-        "tape.anchors",
-        "tape_anchors",
-        "task.run",
-        "task_run",
-    }
+    "memory.recall memory_recall tape.search tape_search tape.anchors tape_anchors task.run "
+    "task_run".split()
 )
+"""Tools whose calls and results are not indexed."""
+
 _PIECE = 400
 """Terms of a piece, about the length of a passage."""
 

@@ -136,15 +136,7 @@ def build_ranking_query(
     terms: Sequence[str] = (),
     total: int = 0,
 ) -> RankingQuery:
-    """Analyse a query for ranking.
-
-    Args:
-        query: The query.
-        weights: Weights of the query's terms.
-        speakers: The senders that the query names.
-        terms: The query's terms, found or not.
-        total: How many rows are searched.
-    """
+    """Analyse a query for ranking; ``terms`` are its terms, found or not, ``total`` the rows searched."""
     return RankingQuery(
         weights,
         speakers,
@@ -164,16 +156,7 @@ def rows_to_rank(limit: int, *, quick: bool = False) -> int:
 def match_speakers(
     terms: Sequence[str], senders: Iterable[Sender]
 ) -> tuple[list[str], set[Sender]]:
-    """Find the people that a query names.
-
-    Args:
-        terms: The query's terms.
-        senders: The senders on the searched tape.
-
-    Returns:
-        The terms that count besides these people's names, or all if there are no others, and the
-        senders.
-    """
+    """Return the terms that count besides the names of senders, or all if none does, and these senders."""
     named: set[str] = set()
     speakers: set[Sender] = set()
     for sender in senders:
@@ -225,13 +208,7 @@ class IndexRow(NamedTuple):
 def read_rows(
     rows: Iterable[_Columns], groups: Mapping[int, Group], asked: Collection[str]
 ) -> Iterator[IndexRow]:
-    """Yield rows of the index as a query sees them.
-
-    Args:
-        rows: The columns ``ROW_COLUMNS`` of each.
-        groups: Groups by their numbers.
-        asked: The queried terms and phrases.
-    """
+    """Yield rows, given as ``ROW_COLUMNS``, as a query for these terms and phrases sees them."""
     # With two spaces between terms, each occurrence has spaces of its own.
     spaced = [(term, f" {term.replace(' ', '  ')} ") for term in asked]
     for number, entry, checksum, group, ts, length, terms in rows:
@@ -253,13 +230,7 @@ def idf(found: int, total: int) -> float:
 def row_features(
     rows: Collection[int], read: Mapping[int, IndexRow], question: RankingQuery
 ) -> dict[int, tuple[float, ...]]:
-    """Return the features of rows by id, in the order of ``FEATURES``.
-
-    Args:
-        rows: Ids of the rows to rank.
-        read: These rows and the turns beside them, by id.
-        question: The analysed query.
-    """
+    """Return the features of rows by id, in the order of ``FEATURES``; ``read`` has the turns beside, too."""
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
     found = _fits(read.values(), question.weights, average)
@@ -275,11 +246,6 @@ def _fits(
     """Return the BM25 scores of rows with terms of the query, by id, and these terms as bits.
 
     The constant factor of BM25 is left out, since scores are compared with each other only.
-
-    Args:
-        rows: The rows.
-        weights: Weights of the queried terms.
-        average: Mean number of terms of a row.
     """
     worth = {term: (weight, 1 << place) for place, (term, weight) in enumerate(weights.items())}
     usual = max(average, _SHORT)
@@ -317,16 +283,7 @@ def _features(
     fits: Mapping[int, _Fit],
     shares: _TermShares,
 ) -> tuple[float, ...]:
-    """Return the features of a row.
-
-    Args:
-        row: The row.
-        read: The rows by id.
-        question: The analysed query.
-        fits: How well the words of rows that have any fit, relative to the best row to rank, and
-            the terms that they have, as bits.
-        shares: Shares of the query's weight.
-    """
+    """Return the features of a row; ``fits`` are relative to the best row to rank."""
     number, sender, near = row.id, row.group.sender, fits if is_turn(row.id) else _NONE
     words, terms = fits.get(number, _NO_FIT)
     before_2, terms_2 = near.get(number - 2 * STEP, _NO_FIT)
@@ -374,11 +331,6 @@ def _meanings(
     )
 
 
-def neighbour_steps(count: int) -> range:
-    """Return the rowid offsets of ``count`` turns on each side, including 0 for the row itself."""
-    return range(-count * STEP, count * STEP + 1, STEP)
-
-
 def is_turn(row: int) -> bool:
     """Return whether a rowid is that of a turn."""
     return row % STEP == 0
@@ -386,10 +338,13 @@ def is_turn(row: int) -> bool:
 
 def neighbour_ids(rows: Collection[int]) -> set[int]:
     """Return the further rowids that ranking these rows and their neighbours needs."""
-    turns = (row for row in rows if is_turn(row))
-    return {row + step for row in turns for step in neighbour_steps(2 * NEIGHBOURS)}.difference(
-        rows
-    )
+    return _with_turns_beside(rows, 2 * NEIGHBOURS).difference(rows)
+
+
+def _with_turns_beside(rows: Collection[int], count: int) -> set[int]:
+    """Return rowids and those of ``count`` turns before and after each turn among them."""
+    steps = range(-count * STEP, count * STEP + 1, STEP)
+    return {row + step for row in rows if is_turn(row) for step in steps}.union(rows)
 
 
 def score_rows(
@@ -400,19 +355,16 @@ def score_rows(
     admits: Callable[[IndexRow], bool],
     spreads: bool,
 ) -> list[tuple[float, float, IndexRow]]:
-    """Return rows and the turns beside them, each with its total and its own match.
+    """Return rows and, if the search ``spreads``, the turns beside them, with their totals and own matches.
 
     Args:
         rows: Ids of the gathered rows.
-        read: These rows and those of ``neighbour_ids``, without turns that must not count as
-            neighbours.
+        read: These rows and those of ``neighbour_ids``, but for turns that must not count beside.
         question: The analysed query.
         admits: Returns whether a row may be an answer.
         spreads: Whether turns beside the gathered rows may be answers, too.
     """
-    ranked = {
-        row + step for row in rows if is_turn(row) for step in neighbour_steps(NEIGHBOURS)
-    }.union(rows)
+    ranked = _with_turns_beside(rows, NEIGHBOURS)
     told = row_features(ranked & read.keys(), read, question)
     weights = [of[question.near is not None] for of in FEATURES.values()]
     scored: list[tuple[float, float, IndexRow]] = []
