@@ -103,7 +103,8 @@ class IndexDatabase:
         path: The file; None for a database in memory.
 
     Attributes:
-        path: The file; None for a database in memory.
+        path: As given.
+        marks: The marks of all tapes when it was opened.
 
     Raises:
         TapeError: The database can be neither opened nor created.
@@ -157,21 +158,6 @@ class IndexDatabase:
             self._writer.execute("COMMIT")
 
     # Tapes.
-
-    def marks(self) -> dict[str, Mark]:
-        """Return the marks of all tapes by name."""
-        with self.read_transaction() as connection:
-            rows = connection.execute("SELECT id, name, indexed, checksum, row FROM tapes")
-            return {
-                (name := blob.decode("utf-8", "surrogatepass")): Mark(number, name, *rest)
-                for number, blob, *rest in rows
-            }
-
-    def indexed(self, mark: Mark) -> int:
-        """Return the id of a tape's last indexed entry now; 0 if none is."""
-        with self._reading:
-            found = self._reader.execute("SELECT indexed FROM tapes WHERE id = ?", (mark.id,))
-            return int((found.fetchone() or (0,))[0])
 
     def add(self, mark: Mark, entries: Sequence[TapeEntry]) -> Mark:
         """Index the next entries of a tape, in order of ids; return its new mark."""
@@ -307,15 +293,23 @@ class IndexDatabase:
             self.checkpoint()
 
     def close(self) -> None:
-        """Close the connections; what is not in the file yet stays in the write-ahead log."""
-        with self._writing, self._reading:
-            self._reader.close()
-            self._writer.close()
+        """Close the database with a checkpoint."""
+        try:
+            self.checkpoint()
+        except (sqlite3.Error, OSError) as error:
+            logger.warning("the index %s is made anew at the next start (%s)", self.path, error)
+        finally:
+            self._disconnect()
 
     def discard(self) -> None:
         """Close the database and remove its files."""
-        self.close()
+        self._disconnect()
         self._remove()
+
+    def _disconnect(self) -> None:
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
 
     def _connect(self) -> None:
         if self.path is not None:
@@ -330,6 +324,11 @@ class IndexDatabase:
                 self.checkpoint()
             elif self._writer.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 raise sqlite3.DatabaseError("of another version")  # noqa: TRY301
+            rows = self._writer.execute("SELECT id, name, indexed, checksum, row FROM tapes")
+            self.marks = [
+                Mark(number, name.decode("utf-8", "surrogatepass"), *rest)
+                for number, name, *rest in rows
+            ]
             if self.path is not None:
                 self._reader = _connection(self.path)
         except BaseException:

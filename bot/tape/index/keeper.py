@@ -23,15 +23,13 @@ from bot.tape.index.database import IndexDatabase, Mark, checksum_of
 logger = logging.getLogger(__name__)
 
 _PORTION, _BACKGROUND_PORTION = 500, 100
-"""Ids that one transaction indexes, before other tasks get their turn: for a search that waits, and
-in the background, where a turn may begin at any moment."""
+"""Ids that one transaction indexes: for a search that waits, and beside turns that may begin at any moment."""
 
 _MANY = 30
-"""New entries that the background indexes; fewer wait for more, since to write one or thirty changes about
-the same pages, and a search does not wait for them."""
+"""New entries that the background indexes. Fewer wait: to write one or thirty changes about the same pages."""
 
 _LINGER, _RECOVERY = 1.0, 30.0
-"""Seconds until the background begins with what is new, and until it retries after a disk error."""
+"""Seconds between rounds of the background, and until it retries after a disk error."""
 
 _MERGED_AFTER = 2_000
 """Entries that are indexed until the background merges segments."""
@@ -139,12 +137,9 @@ class IndexKeeper:
     async def catch_up(
         self, tapes: Iterable[str] | None, last: int | None = None, *, in_background: bool = False
     ) -> IndexDatabase:
-        """Index what is new on the requested tapes; return the database.
+        """Index what is new on these tapes (None: on all) up to an id; return the database.
 
-        Args:
-            tapes: The tapes; None for all.
-            last: Entries after this id need not be indexed.
-            in_background: Leave others half of the time.
+        In the background it leaves others half of the time.
         """
         async with self._lock:
             database = await self._opened()
@@ -214,11 +209,7 @@ class IndexKeeper:
         self.mark_changed(tape)
 
     async def mend(self, error: Exception, generation: int) -> bool:
-        """Discard the database if an error shows that it is damaged or gone.
-
-        Args:
-            error: The error.
-            generation: The generation when that began which has failed.
+        """Discard the database if an error shows that it is damaged or gone, unless the generation has changed.
 
         Returns:
             Whether to retry: it was discarded, now or by another task that met the same error.
@@ -240,7 +231,7 @@ class IndexKeeper:
             async with self._lock:
                 database = self._begin_anew()
                 if database is not None:
-                    await anyio.to_thread.run_sync(_close, database)
+                    await anyio.to_thread.run_sync(database.close)
 
     async def _opened(self) -> IndexDatabase:
         if self.database is not None and self.database.is_gone:
@@ -248,14 +239,13 @@ class IndexKeeper:
             await self._discard(self.database)
         if self.database is None:
             listed = await self.source.list_tapes()
-            # In one thread call: a cancellation in between would leave an index that knows no tapes.
-            database, marks = await anyio.to_thread.run_sync(_open, self._path)
-            self.database, self.marks = database, marks
+            self.database = database = await anyio.to_thread.run_sync(IndexDatabase, self._path)
+            self.marks = {mark.name: mark for mark in database.marks}
             if self._doubted:
                 await anyio.to_thread.run_sync(database.doubt)
-            self._next = max((mark.id for mark in marks.values()), default=0) + 1
+            self._next = max((mark.id for mark in database.marks), default=0) + 1
             self._known.update(listed)
-            for gone in marks.keys() - self._known:
+            for gone in self.marks.keys() - self._known:
                 await self._delete(database, gone, 0)
         return self.database
 
@@ -348,25 +338,3 @@ class IndexKeeper:
         self.marks = {}
         self._checked = set()
         return database
-
-
-def _open(path: Path | None) -> tuple[IndexDatabase, dict[str, Mark]]:
-    """Open a database and load its marks."""
-    database = IndexDatabase(path)
-    try:
-        return database, database.marks()
-    except (sqlite3.Error, OSError, ValueError) as error:
-        if isinstance(error, (sqlite3.OperationalError, OSError)):
-            database.close()
-        else:
-            database.discard()
-        raise
-
-
-def _close(database: IndexDatabase) -> None:
-    try:
-        database.checkpoint()
-    except (sqlite3.Error, OSError) as error:
-        logger.warning("the index of the tapes is made anew at the next start (%s)", error)
-    finally:
-        database.close()

@@ -135,7 +135,7 @@ class TapeIndex:
         """Return an answer during which nothing was dropped: what was read before may have been erased.
 
         Raises:
-            TapeError: The index cannot be read, nor made anew.
+            TapeError: The index can be neither read nor made anew.
         """
         tries = 0
         while True:
@@ -153,15 +153,39 @@ class TapeIndex:
     async def _complete(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches among all entries."""
         database = await self._keeper.catch_up(query.tapes, query.last)
+        return await self._look(query, database)
+
+    async def _at_hand(self, query: SearchQuery) -> list[Hit]:
+        """Return the best matches that the index holds now, and those of the newest entries that it lacks."""
+        [tape] = query.tapes or ()
+        database, mark = self._keeper.database, self._keeper.marks.get(tape)
+        through, held = 0, list[Hit]()
+        if database is not None and mark is not None and not database.is_gone:
+            try:
+                through, held = mark.indexed, await self._look(query, database)
+            except sqlite3.OperationalError as error:
+                # There is no space or memory, which is no damage.
+                logger.warning("the index cannot be searched (%s); the newest is searched", error)
+                through = 0
+        try:
+            version = await self._source.version(tape)
+            last = version if query.last is None else min(version, query.last)
+            first = max(through + 1, last - SCANNED + 1, query.first or 1)
+            entries = await self._source.read(tape, first, last) if first <= last else []
+        except TapeNotFound:
+            return []
+        hits = {hit.entry.id: hit for hit in held}
+        if entries:
+            # What was indexed meanwhile is in both.
+            hits |= await anyio.to_thread.run_sync(_scan, query, tape, entries)
+        return sorted(hits.values(), key=lambda hit: -hit.score)[: query.limit]
+
+    async def _look(self, query: SearchQuery, database: IndexDatabase) -> list[Hit]:
+        """Return the best matches that the index holds now; of a tape that it misrepresents, drop what it holds."""
         known = self._keeper.marks
         wanted = known.keys() if query.tapes is None else known.keys() & {*query.tapes}
         marks = [known[tape] for tape in wanted]
-
-        def look() -> list[IndexMatch]:
-            with database.read_transaction() as connection:
-                return search_index(connection, marks, query)
-
-        matches = await anyio.to_thread.run_sync(look)
+        matches = await anyio.to_thread.run_sync(_matches, database, marks, query)
         of_tape: defaultdict[str, list[IndexMatch]] = defaultdict(list)
         for match in matches:
             of_tape[match.tape].append(match)
@@ -175,51 +199,12 @@ class TapeIndex:
             hits |= found
         return [hits[match] for match in matches if match in hits]
 
-    async def _at_hand(self, query: SearchQuery) -> list[Hit]:
-        """Return the best matches that the index holds now, and those of the newest entries."""
-        assert query.tapes is not None
-        [tape] = query.tapes
-        try:
-            version = await self._source.version(tape)
-            hits, through = await self._look(query, tape)
-            last = version if query.last is None else min(version, query.last)
-            first = max(through + 1, last - SCANNED + 1, query.first or 1)
-            if first > last:
-                return hits
-            entries = await self._source.read(tape, first, last)
-        except TapeNotFound:
-            return []
-        hits += await anyio.to_thread.run_sync(_scan, query, tape, entries)
-        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
 
-    async def _look(self, query: SearchQuery, tape: str) -> tuple[list[Hit], int]:
-        """Return hits of the index as it is, and the last id that it covers; 0 for no index."""
-        generation = self._keeper.generation
-        database, mark = self._keeper.database, self._keeper.marks.get(tape)
-        if database is None or mark is None or database.is_gone:
-            return [], 0
-
-        def look(read: ReadEntries) -> tuple[list[Hit], int, bool] | Exception:
-            # In one thread: to pass work on costs about as much as to read two hits.
-            try:
-                with database.read_transaction() as connection:
-                    # In one snapshot: what is indexed meanwhile is scanned.
-                    through = database.indexed(mark)
-                    matches = search_index(connection, [mark], query)
-            except (sqlite3.Error, OSError, ValueError) as error:
-                return error
-            hits = _hits(query, matches, read)
-            return list(hits.values()), through, len(hits) == len(matches)
-
-        found = await self._source.run_reading(tape, look)
-        if isinstance(found, Exception):
-            if not await self._keeper.mend(found, generation):
-                logger.warning("a search of the index failed (%s); the newest is searched", found)
-            return [], 0
-        hits, through, fits = found
-        if not fits:
-            await self._keeper.forget(tape)
-        return hits, through
+def _matches(
+    database: IndexDatabase, marks: Collection[Mark], query: SearchQuery
+) -> list[IndexMatch]:
+    with database.read_transaction() as connection:
+        return search_index(connection, marks, query)
 
 
 def _hits(
@@ -240,16 +225,15 @@ def _hits(
     }
 
 
-def _scan(query: SearchQuery, tape: str, entries: Sequence[TapeEntry]) -> list[Hit]:
-    """Return the best matches among entries that are not indexed, by an index in memory. Blocking."""
+def _scan(query: SearchQuery, tape: str, entries: Sequence[TapeEntry]) -> dict[int, Hit]:
+    """Return the best matches among entries by id, from an index in memory. Blocking."""
 
     def read(ids: Collection[int]) -> list[TapeEntry]:
         return [entry for entry in entries if entry.id in ids]
 
     database = IndexDatabase(None)
     try:
-        mark = database.add(Mark(1, tape), entries)
-        with database.read_transaction() as connection:
-            return list(_hits(query, search_index(connection, [mark], query), read).values())
+        matches = _matches(database, [database.add(Mark(1, tape), entries)], query)
     finally:
         database.close()
+    return {match.entry: hit for match, hit in _hits(query, matches, read).items()}
