@@ -34,7 +34,7 @@ from bot.tape.store import HEADER_EVENT, Anchor, anchor_from_entry
 
 logger = logging.getLogger(__name__)
 
-_VERSION = 3
+_VERSION = 4
 """Version of the tables and of the terms in them; a file of another version is made anew."""
 
 CHECKPOINT_PAGES = 16_384
@@ -52,9 +52,10 @@ CREATE TABLE groups (
   id INTEGER PRIMARY KEY, tape INTEGER, told BLOB, rows INTEGER, UNIQUE (tape, told)
 );
 CREATE TABLE docs (
-  id INTEGER PRIMARY KEY, entry INTEGER, checksum INTEGER, grp INTEGER, ts REAL, length INTEGER,
-  terms TEXT
+  id INTEGER PRIMARY KEY, tape INTEGER, entry INTEGER, checksum INTEGER, grp INTEGER, ts REAL,
+  length INTEGER, terms TEXT
 );
+CREATE INDEX docs_of_entries ON docs (tape, entry);
 CREATE INDEX docs_of_groups ON docs (grp);
 CREATE VIRTUAL TABLE words USING fts5(
   terms, content='docs', content_rowid='id', tokenize='ascii', columnsize=0
@@ -181,8 +182,8 @@ class IndexDatabase:
                     if one.group not in numbers:
                         numbers[one.group] = _group_number(connection, mark, one.group)
                     rest = (checksum, numbers[one.group], one.ts, one.length, one.terms)
-                    docs.append((mark.first_row + row, entry.id, *rest))
-            connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?)", docs)
+                    docs.append((mark.first_row + row, mark.id, entry.id, *rest))
+            connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", docs)
             connection.executemany(
                 "INSERT INTO words (rowid, terms) VALUES (?, ?)", ((d[0], d[-1]) for d in docs)
             )
@@ -192,7 +193,7 @@ class IndexDatabase:
             )
             connection.executemany(
                 "UPDATE groups SET rows = rows + ? WHERE id = ?",
-                ((new, number) for number, new in Counter(doc[3] for doc in docs).items()),
+                ((new, number) for number, new in Counter(doc[4] for doc in docs).items()),
             )
             mark = replace(mark, indexed=last, checksum=checksum, row=row)
             _put_mark(connection, mark)
@@ -203,15 +204,13 @@ class IndexDatabase:
 
         Nothing of it can be found any more; ``purge`` removes the bytes.
         """
-        low, high = mark.first_row, mark.first_row + TAPE_ROWS - 1
         with self._transaction() as connection:
-            start = first_row(connection, low, high, first)
-            gone = "FROM docs WHERE id BETWEEN ? AND ?"
+            gone = "FROM docs WHERE tape = ? AND entry >= ?"
             connection.execute(
                 f"INSERT INTO words (words, rowid, terms) SELECT 'delete', id, terms {gone}",
-                (start, high),
+                (mark.id, first),
             )
-            connection.execute(f"DELETE {gone}", (start, high))
+            connection.execute(f"DELETE {gone}", (mark.id, first))
             connection.execute("DELETE FROM anchors WHERE tape = ? AND at >= ?", (mark.id, first))
             connection.execute(
                 "UPDATE groups SET rows = (SELECT count(*) FROM docs WHERE grp = groups.id) WHERE tape = ?",
@@ -219,14 +218,14 @@ class IndexDatabase:
             )
             connection.execute("DELETE FROM groups WHERE tape = ? AND rows = 0", (mark.id,))
             last = connection.execute(
-                "SELECT id, entry, checksum FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-                (low, high),
+                "SELECT max(id), entry, checksum FROM docs WHERE id BETWEEN ? AND ?",
+                (mark.first_row, mark.first_row + TAPE_ROWS - 1),
             ).fetchone()
-            if last is None:
+            if last[0] is None:
                 connection.execute("DELETE FROM tapes WHERE id = ?", (mark.id,))
                 return Mark(mark.id, mark.name)
             # The entries behind the last document are indexed again: they may cut the talk.
-            mark = replace(mark, indexed=last[1], checksum=last[2], row=last[0] - low)
+            mark = replace(mark, indexed=last[1], checksum=last[2], row=last[0] - mark.first_row)
             _put_mark(connection, mark)
         return mark
 
@@ -361,28 +360,6 @@ class IndexDatabase:
     def _beside(self, suffix: str) -> Path:
         assert self.path is not None
         return self.path.with_name(self.path.name + suffix)
-
-
-def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -> int:
-    """Return the first rowid of a range whose entry has at least this id; the end of the range if none has.
-
-    Entry ids increase along a tape's rows, so this is a binary search.
-    """
-    last = connection.execute(
-        "SELECT id FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
-    ).fetchone()
-    below, above = low, low if last is None else last[0] + 1
-    while below < above:
-        middle = (below + above) // 2
-        found = connection.execute(
-            "SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1",
-            (middle, above - 1),
-        ).fetchone()
-        if found is None or found[1] >= entry:
-            above = middle
-        else:
-            below = found[0] + 1
-    return below
 
 
 def _group_number(connection: sqlite3.Connection, mark: Mark, group: Group) -> int:

@@ -9,6 +9,7 @@ Rule 3: a word that no row has stands for words that are like it.
 from __future__ import annotations
 
 import heapq
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ _CORRECTIONS, _LOOKED_UP = 4, 50
 _CLOSE, _FAR, _SHORT = 0.7, 0.5, 5
 """Weights of a correction with one change, and with two, which words longer than this may have."""
 
+_FOUND = "SELECT term, found FROM vocabulary WHERE term IN (SELECT value FROM json_each(?))"
 _LIKE = "SELECT term, found FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"
 
 
@@ -73,11 +75,14 @@ class Gatherer:
         Returns:
             Whether the rows are of use.
         """
-        missing = [word for word in words if not self._take(word)]
+        known = dict(self._connection.execute(_FOUND, (json.dumps(list(words)),)))
+        missing = [word for word in words if word not in known or not self._take(word)]
         if unless_shared and self.weights and self._are_shared(list(self.weights)):
             return False
+        # The author of a quotation knows the spelling.
         for word in missing[:_GUESSES] if not parsed.exact else ():
-            self._correct(word)
+            if is_word(word) and (not self.weights or known.get(word, 0) < _KNOWN):
+                self._correct(word)
         for term in (*parsed.compounds, *parsed.weighty):
             self._take(term)
         for term in date_terms(words):
@@ -156,9 +161,6 @@ class Gatherer:
 
     def _correct(self, word: str) -> None:
         """Gather by the closest words that the searched rows have."""
-        known = self._connection.execute("SELECT found FROM vocabulary WHERE term = ?", (word,))
-        if not is_word(word) or (self.weights and (known.fetchone() or (0,))[0] >= _KNOWN):
-            return
         taken, nearest = 0, 0.0
         for other, worth in self._similar(word):
             # The vocabulary covers all tapes: a word of another tape must not use up a correction.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from bot.tape.index.database import Mark, first_row
+from bot.tape.index.database import Mark
 from bot.tape.index.groups import Group, decode_group
 from bot.tape.index.ranking import (
     ROW_COLUMNS,
@@ -17,7 +17,6 @@ from bot.tape.index.ranking import (
     TAPE_ROWS,
     IndexRow,
     Sender,
-    is_turn,
     read_rows,
 )
 from bot.tape.search import SearchQuery
@@ -94,12 +93,19 @@ class Scope:
         passing = {number for number, group in groups.items() if group.passes(self._query)}
         self.groups |= groups
         self.total += sum(count for number, _, count in rows if number in passing)
-        low, high = mark.first_row, mark.first_row + TAPE_ROWS - 1
-        if self._query.last is not None:
-            high = first_row(self._connection, low, high, self._query.last + 1) - 1
-        if self._query.first is not None:
-            low = first_row(self._connection, low, high, self._query.first)
+        first, last = self._query.first, self._query.last
+        low = mark.first_row if first is None else self._first_row(mark, first)
+        end = mark.first_row + TAPE_ROWS if last is None else self._first_row(mark, last + 1)
+        high = end - 1
         return _TapeScope(low, high, groups, sorted(passing))
+
+    def _first_row(self, mark: Mark, entry: int) -> int:
+        """Return the first rowid of a tape whose entry has at least this id."""
+        found = self._connection.execute(
+            "SELECT id FROM docs WHERE tape = ? AND entry >= ? ORDER BY entry, id LIMIT 1",
+            (mark.id, max(0, min(entry, mark.indexed + 1))),
+        ).fetchone()
+        return mark.first_row + TAPE_ROWS if found is None else int(found[0])
 
     @property
     def senders(self) -> set[Sender]:
@@ -161,15 +167,12 @@ class Scope:
 
     def turns_of(self, entries: Iterable[int]) -> list[int]:
         """Return the rowids of the turns of these entries on the single searched tape."""
-        [(low, high)] = [(one.low, one.high) for one in self._tapes.values()]
-        found = []
-        for entry in entries:
-            row = self._connection.execute(
-                "SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1",
-                (first_row(self._connection, low, high, entry), high),
-            ).fetchone()
-            found += [row[0]] if row is not None and row[1] == entry and is_turn(row[0]) else []
-        return found
+        [tape] = self._tapes
+        found = self._connection.execute(
+            "SELECT id FROM docs WHERE tape = ? AND entry IN (SELECT value FROM json_each(?)) AND id % ? = 0",
+            (tape, json.dumps(list(entries)), STEP),
+        )
+        return [row for (row,) in found]
 
     def beside(self, row: IndexRow, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the entries of so many turns before and after a row, in order."""
