@@ -277,8 +277,8 @@ class IndexDatabase:
             self._beside(".sum").unlink(missing_ok=True)
             sync_directory(self.path.parent)
 
-    def purge(self) -> None:
-        """Remove the last byte of what was deleted; from then on the file is trusted again.
+    def purge(self, *, trusted: bool) -> None:
+        """Remove the last byte of what was deleted; say whether the file is to be trusted from then on.
 
         SQLite and FTS5 leave deleted content in freed pages and in segments, so all is written anew.
         """
@@ -288,7 +288,7 @@ class IndexDatabase:
                 connection.execute("DELETE FROM vocabulary")
                 connection.execute("INSERT INTO vocabulary SELECT term, doc FROM held")
             self._writer.execute("VACUUM")
-            self._doubted = False
+            self._doubted = not trusted
             self.checkpoint()
 
     def close(self) -> None:

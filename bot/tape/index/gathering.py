@@ -96,9 +96,6 @@ class Gatherer:
 
     def best_first(self) -> Iterator[int]:
         """Yield the gathered rows, the best first, and of equal ones the newer."""
-        if len(self.rows) <= 2 * self._wanted:
-            yield from sorted(self.rows, key=lambda row: (self.rows[row], row), reverse=True)
-            return
         order = [(-weight, -row) for row, weight in self.rows.items()]
         heapq.heapify(order)
         while order:

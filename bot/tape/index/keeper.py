@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol, TypeVar
@@ -29,7 +30,7 @@ _MANY = 30
 """New entries that the background indexes. Fewer wait: to write one or thirty changes about the same pages."""
 
 _LINGER, _RECOVERY = 1.0, 30.0
-"""Seconds between rounds of the background, and until it retries after a disk error."""
+"""Seconds that a round of the background waits for more, and until it retries after a disk error."""
 
 _MERGED_AFTER = 2_000
 """Entries that are indexed until the background merges segments."""
@@ -91,7 +92,7 @@ class IndexKeeper:
         self._changed: set[str] = set()
         self._next = 1
         self._lock = anyio.Lock()
-        self._doubted = False
+        self._doubts = 0
         self._due = anyio.Event()
         self._due.set()
         self._new = 0
@@ -115,10 +116,13 @@ class IndexKeeper:
         A kill at any point costs no more than what it has not indexed yet: the next start goes on
         behind what was written last.
         """
-        self.runs = True
+        self.runs, linger = True, 0.0
         try:
             while True:
                 await self._due.wait()
+                # What follows at once is in the same round.
+                await anyio.sleep(linger)
+                linger = _LINGER
                 self._due, self._new = anyio.Event(), 0
                 generation = self.generation
                 try:
@@ -128,9 +132,7 @@ class IndexKeeper:
                     self._due.set()
                     if not await self.mend(error, generation):
                         logger.warning("the index of the tapes is behind (%s); retrying", error)
-                        await anyio.sleep(_RECOVERY)
-                else:
-                    await anyio.sleep(_LINGER)
+                        linger = _RECOVERY
         finally:
             self.runs = False
 
@@ -171,7 +173,7 @@ class IndexKeeper:
         """
         self.generation += 1
         async with self._lock:
-            self._doubted = True
+            self._doubts += 1
             try:
                 database = await self._opened()
                 await anyio.to_thread.run_sync(database.doubt)
@@ -192,13 +194,15 @@ class IndexKeeper:
                 database = await self._opened()
                 try:
                     await self._delete(database, tape, first)
-                    await anyio.to_thread.run_sync(database.purge)
+                    # Another erasure may have begun.
+                    work = partial(database.purge, trusted=self._doubts <= 1)
+                    await anyio.to_thread.run_sync(work)
                 except (sqlite3.Error, OSError, ValueError) as error:
                     logger.warning("rebuilding the index of the tapes (%s)", error)
                     await self._discard(database)
             except (sqlite3.Error, OSError) as error:
                 raise TapeError(f"the index of the tapes cannot be erased ({error})") from error
-            self._doubted = False
+            self._doubts = max(0, self._doubts - 1)
         self.mark_changed(tape)
 
     async def forget(self, tape: str) -> None:
@@ -241,7 +245,7 @@ class IndexKeeper:
             listed = await self.source.list_tapes()
             self.database = database = await anyio.to_thread.run_sync(IndexDatabase, self._path)
             self.marks = {mark.name: mark for mark in database.marks}
-            if self._doubted:
+            if self._doubts:
                 await anyio.to_thread.run_sync(database.doubt)
             self._next = max((mark.id for mark in database.marks), default=0) + 1
             self._known.update(listed)

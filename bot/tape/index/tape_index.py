@@ -102,11 +102,9 @@ class TapeIndex:
         await self._keeper.doubt()
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
-        """Remove what was indexed of entries that tombstones have replaced, and index these.
+        """Remove what was indexed of entries that tombstones have replaced, to the last byte.
 
-        No byte of the replaced content is left, nor of anything dropped before. The index file is rewritten,
-        so the cost is proportional to its size, and the tape is indexed again from the first of the entries
-        on. If that fails, the file is removed and rebuilt from the tapes.
+        The file is written anew, and the tape is indexed again from the first of the entries on.
 
         Raises:
             TapeError: The file can be neither written nor removed.
@@ -115,9 +113,7 @@ class TapeIndex:
             await self._keeper.purge(tape, min(entry.id for entry in tombstones))
 
     async def drop(self, tape: str) -> None:
-        """Drop all that was indexed of a tape that was reset; its present content is indexed again.
-
-        No byte of it is left, as after ``erase``.
+        """Remove all that was indexed of a tape, to the last byte; its present content is indexed again.
 
         Raises:
             TapeError: The file can be neither written nor removed.
