@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -26,16 +25,12 @@ from bot.agent.views.automatic_recall import (
     asks_assistant,
     has_no_search_words,
 )
-from bot.core.append_file import AppendFile
 from bot.memory.session.recall import recall_passages
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
-from bot.tape.codec import encode_append
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.service import TapeService
-from bot.tape.store import header_entry
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import TapeFolder
 
 _CHATS = Path(__file__).parents[1] / "evals" / "chats" / "held-out"
 _TAPE = "bench:long"
@@ -88,8 +83,9 @@ async def _measure_one(work: Path, entries: int, asked: int) -> tuple[Cell, ...]
     root = work / f"tape-{entries}"
     store = FileTapeStore(root, sync=False)
     await store.create_tape(_TAPE)
+    for portion in _portions(Talk(1).messages(entries - 1)):
+        await store.append_many(_TAPE, portion)
     await store.close()
-    _write_tape(TapeFolder(root, "").live_path(_TAPE), _TAPE, Talk(1), entries)
     store = FileTapeStore(root, sync=False)
     tape, before = TapeService(store, _TAPE), await store.version(_TAPE) - _IN_VIEW
     talk = Talk(2)
@@ -134,19 +130,6 @@ def _alone(path: Path, root: Path, texts: Sequence[str]) -> list[float]:
     plain.close()
     path.unlink()
     return taken
-
-
-def _write_tape(path: Path, tape: str, talk: Talk, entries: int) -> None:
-    """Write the file of a tape with so many entries, its header included."""
-    path.unlink(missing_ok=True)
-    begin = replace(header_entry(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
-    file = AppendFile(path, sync=False)
-    try:
-        file.append_now(encode_append([begin]), 1)
-        for portion in _portions(talk.messages(entries - 1)):
-            file.append_now(encode_append(portion), portion[-1].id)
-    finally:
-        file.close()
 
 
 def _portions(entries: Iterator[TapeEntry]) -> Iterator[list[TapeEntry]]:

@@ -26,14 +26,17 @@ from bot.llm.embeddings.local import LocalEmbedder
 from bot.memory.session.hybrid_search import strip_speaker_names
 from bot.memory.session.vector_files import nearness
 from bot.memory.session.vector_index import MAX_TEXT_LENGTH
-from bot.tape.index.documents import ASSISTANT_SENDER, date_terms, documents_of
+from bot.tape.index.documents import date_terms, documents_of
+from bot.tape.index.groups import Group
 from bot.tape.index.ranking import (
     DATE_WORTH,
     FEATURES,
+    STEP,
     RankingQuery,
     build_ranking_query,
     idf,
-    read_row,
+    match_speakers,
+    read_rows,
     row_features,
 )
 from bot.tape.index.terms import parse_query, tokenize
@@ -118,33 +121,25 @@ async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
     vectors = np.array(
         await embedder.embed([one.text[:MAX_TEXT_LENGTH] for one in dataset.messages])
     )
-    numbers: dict[tuple[str, str], int] = {}
+    numbers: dict[Group, int] = {}
     columns = []
     for number, said in enumerate(dataset.messages):
         document = documents_of(replace(dataset_entry(said), id=number + 1))[0]
-        sender = numbers.setdefault(document.sender, len(numbers) + 1)
-        columns.append(
-            (
-                number,
-                number + 1,
-                document.kind,
-                document.ts,
-                sender,
-                0,
-                document.length,
-                document.terms,
-            )
-        )
+        group = numbers.setdefault(document.group, len(numbers) + 1)
+        rest = (document.ts, document.length, document.terms)
+        columns.append((number * STEP, number + 1, 0, group, *rest))
+    groups = {number: group for group, number in numbers.items()}
+    senders = {group.sender for group in numbers}
     having = Counter(term for one in columns for term in set(one[-1].split(" ")))
     places = {said.id: number for number, said in enumerate(dataset.messages)}
     found = []
     for question in dataset.questions:
-        wanted = _asked(question.text, having, len(columns), numbers)
-        names = {term for _, name in numbers for term in tokenize(name)}
+        wanted = _asked(question.text, having, len(columns), senders)
+        names = {term for _, name in senders for term in tokenize(name)}
         [vector] = await embedder.embed([strip_speaker_names(question.text, names)])
         near = nearness(vectors @ vector)
         wanted = replace(wanted, near={at + 1: float(one) for at, one in enumerate(near)})
-        read = {one[0]: read_row(one, wanted.weights) for one in columns}
+        read = {row.id: row for row in read_rows(columns, groups, wanted.weights)}
         values = row_features(read.keys(), read, wanted)
         answers = np.zeros(len(columns))
         answers[[places[one] for one in question.evidence]] = 1.0
@@ -153,7 +148,7 @@ async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
 
 
 def _asked(
-    text: str, having: Mapping[str, int], total: int, numbers: Mapping[tuple[str, str], int]
+    text: str, having: Mapping[str, int], total: int, senders: Collection[tuple[str, str]]
 ) -> RankingQuery:
     """Return what a question asks of a conversation, as the search does.
 
@@ -161,19 +156,14 @@ def _asked(
         text: The question.
         having: How many messages have a term.
         total: How many there are.
-        numbers: Of those who speak, by id and name.
+        senders: Those who speak, by id and name.
     """
-    terms = parse_query(text).terms
-    meant = {number: set(tokenize(name)) & set(terms) for (_, name), number in numbers.items()}
-    named = set().union(*meant.values())
-    wanted = [term for term in terms if term not in named] or terms
+    wanted, speakers = match_speakers(parse_query(text).terms, senders)
     weights = {term: idf(having[term], total) for term in wanted if having[term]}
     for term in date_terms(wanted):
         if having[term]:
             weights[term] = DATE_WORTH * idf(having[term], total)
-    speakers = {number for number, names in meant.items() if names}
-    assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT_SENDER}
-    return build_ranking_query(SearchQuery(text), weights, speakers, assistants)
+    return build_ranking_query(SearchQuery(text), weights, speakers)
 
 
 def _fitted(examples: Mapping[str, Sequence[Example]]) -> Matrix:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from searching import MESSAGES, apart, ask, found, invented, moment, places, said
 from tape_talk import TAPE, says, talk
 
-from bot.tape.entries import message
+from bot.tape.entries import anchor, message, tool_result
 from bot.tape.index.ranking import SHARED_BY_MANY
 from bot.tape.search import MAX_HITS, MAX_NEIGHBOURS, SearchQuery
 from bot.tape.store import TapeStore
@@ -141,6 +143,31 @@ async def test_a_quick_search_finds_nothing_if_many_messages_have_all_of_its_wor
     assert await told(store, "Which tea?") == []
     assert await told(store, "Which tea?", quick=False)
     assert (await told(store, "Which tea had saffron?"))[0] == "tea with saffron"
+
+
+async def test_a_rare_word_with_a_common_one_is_found_behind_all_that_is_newer(store):
+    await apart(
+        *(store, "tea from the samovar", "a samovar of brass"),
+        *(f"cup of tea {number}" for number in range(700)),
+    )
+    for quick in (True, False):
+        assert (await told(store, "samovar tea", quick=quick))[0] == "tea from the samovar"
+    assert (await found(store, "tea", last=2, limit=1)) == ["tea from the samovar"]
+
+
+async def test_messages_beside_each_other_stay_so_whatever_a_turn_did_between(store):
+    """Calls, results and long attachments lie between, and what a boundary cuts is not beside."""
+    await store.create_tape(TAPE)
+    between = [tool_result("c", "shop.buy", f"crate {number}") for number in range(600)]
+    spoken = [says("where is the xylophone", sender=ADA), *between[:200], says("in the attic")]
+    await store.append_many(TAPE, [*spoken, *between[200:], anchor("chapter"), says("good night")])
+    for _ in range(2):
+        texts = [hit.entry.payload["content"] for hit in await ask(store, "xylophone", limit=5)]
+        assert texts == ["where is the xylophone", "in the attic"]
+        [hit] = await ask(store, '"the attic"', neighbours=2)
+        assert [one.payload["content"] for one in hit.before] == ["where is the xylophone"]
+        assert [one.payload["content"] for one in hit.after] == ["good night"]
+        await store.erase(TAPE, [replace(between[100], id=102)])
 
 
 async def test_the_assistants_messages_are_left_out_on_demand(store):

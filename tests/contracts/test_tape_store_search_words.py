@@ -152,7 +152,21 @@ async def test_texts_of_signs_and_halves_of_signs_keep_nothing_else_from_being_f
         assert len(await found(store, limit=50)) == 10
 
 
-# Typing errors.
+# Hyphens and typing errors.
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("email", "send me an e-mail"),
+        ("e-mail", "send me an email"),
+        ("wellknown", "a well-known place"),
+        ("well-known", "a wellknown place"),
+    ],
+)
+async def test_a_word_is_found_with_and_without_its_hyphen(store, query, text):
+    await apart(store, "something else entirely", text)
+    assert await found(store, query) == [text]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bot.core.errors import TapeRefused
 from bot.memory.session.vector_index import VectorIndex, embeddable_text, text_checksum
-from bot.tape.index.documents import sender_of
+from bot.tape.index.groups import sender_of
 from bot.tape.index.terms import parse_query, tokenize
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService

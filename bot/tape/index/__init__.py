@@ -6,6 +6,6 @@ from bot.tape.index.tape_index import TapeIndex
 __all__ = [
     "IndexSource",
     "TapeIndex",
-    "documents",
+    "groups",
     "terms",
 ]

@@ -10,67 +10,33 @@ Rule 5: entries of any shape are read without an error; malformed fields are lef
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
-from bot.tape.index.labels import Labels, labels_of
-from bot.tape.index.terms import tokenize, with_pairs
+from bot.tape.index.groups import Group, group_of
+from bot.tape.index.terms import joined_compounds, tokenize, with_pairs
 
-INDEXED_KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
-"""Entry kinds by their number in the index."""
-
-ASSISTANT_SENDER = "assistant"
 EPISODE = "episode"
 FILE_TEXT = "file.text"
 
-_BOOKKEEPING = (
-    "turn.",
-    "loop.",
-    "session.",
-    "tape.",
-    "consolidation.",
-    "delivery",
-    "command",
-    "memory.long_term",
-    "memory.daily",
-    "memory.reference",
-    "memory.bus",
-    "memory.undone",
-    "memory.cleared",
-    "task.",
-    "reply",
-    "imported",
-    "problem.",
-    "working.",
-    "shared.",
-    "synthesis.",
-    "gate.",
-    "spent",
-    "reserved",
-    "settled",
-    "budget.",
-    "workspace.",
-    "file.kept",
-    "file.deleted",
-    "file.restored",
+_BOOKKEEPING = tuple(
+    "turn. loop. session. tape. consolidation. delivery command memory.long_term memory.daily "
+    "memory.reference memory.bus memory.undone memory.cleared task. reply imported problem. working. "
+    "shared. synthesis. gate. spent reserved settled budget. workspace. file.kept file.deleted "
+    "file.restored".split()
 )
+"""Beginnings of the names of events that are not indexed."""
+
 _RECALLED = frozenset(
-    {
-        "memory.recall",
-        "memory_recall",
-        "tape.search",
-        "tape_search",
-        "tape.anchors",
-        "tape_anchors",
-        "task.run",
-        "task_run",
-    }
+    "memory.recall memory_recall tape.search tape_search tape.anchors tape_anchors task.run "
+    "task_run".split()
 )
+"""Tools whose calls and results are not indexed."""
+
 _PIECE = 400
 """Terms of a piece, about the length of a passage."""
 
@@ -104,84 +70,49 @@ class Document:
     """A searchable piece of an entry.
 
     Attributes:
-        entry: The entry's id.
-        kind: Index of its kind in ``INDEXED_KINDS``.
         spoken: Whether it is the text of a message, a turn of the conversation.
-        ts: Unix time of the message in seconds; 0 if unknown.
-        sender: The sender's platform id and display name; both empty if there is no sender.
-        labels: The entry's labels.
+        ts: Unix time of the entry in seconds; 0 if unknown.
+        group: The entry's group.
         length: Number of its own terms.
         terms: The terms that find it, separated by spaces.
     """
 
-    entry: int
-    kind: int
     spoken: bool
     ts: float
-    sender: tuple[str, str]
-    labels: Labels
+    group: Group
     length: int
     terms: str
 
 
-def kind_numbers(kinds: Collection[str] | None) -> frozenset[int]:
-    """Return the numbers of the kinds that a query asks for; by default all but ``system``."""
-    asked = {*INDEXED_KINDS} - {"system"} if kinds is None else kinds
-    return frozenset(map(INDEXED_KINDS.index, asked))
-
-
-def sender_matches(uid: str, name: str, wanted: Collection[str]) -> bool:
-    """Return whether a sender is among those that a query names, by id or by display name."""
-    known = {one.casefold() for one in wanted}
-    return uid in wanted or (bool(name) and name.casefold() in known)
-
-
 def documents_of(entry: TapeEntry) -> list[Document]:
     """Return the documents of an entry, a message's text first; empty if nothing is searchable."""
-    kind, moment, sender = INDEXED_KINDS.index(entry.kind), _said_at(entry), sender_of(entry)
-    labels = labels_of(entry)
+    group, moment = group_of(entry), _said_at(entry)
     ts = moment.timestamp() if moment is not None else 0.0
     said = entry.kind == "message"
-    added = (EXTRAS, *_dates(entry, moment)) if said else ()
-    pieces = [piece for text in _texts(entry) for piece in _pieces(tokenize(text))]
+    texts = _texts(entry)
+    pieces = [piece for text in texts for piece in _pieces(tokenize(text))]
     if not pieces and (said or _is_episode(entry)):
         pieces = [[]]
+    dates = _dates(entry, moment) if said else ()
+    # A hit is the entry, so it is enough if the first piece has them.
+    compounds = [term for text in texts for term in joined_compounds(text)]
+    extras = [(*compounds, *dates), *[dates] * (len(pieces) - 1)]
     return [
         Document(
-            entry=entry.id,
-            kind=kind,
             spoken=said and place == 0,
             ts=ts,
-            sender=sender,
-            labels=labels,
+            group=group,
             length=len(piece),
-            terms=" ".join((*with_pairs(piece), *added)),
+            terms=" ".join((*with_pairs(piece), *((EXTRAS, *extra) if extra else ()))),
         )
-        for place, piece in enumerate(pieces)
+        for place, (piece, extra) in enumerate(zip(pieces, extras, strict=False))
     ]
-
-
-def fingerprint(document: Document) -> int:
-    """Return a checksum of a document's terms."""
-    return zlib.crc32(document.terms.encode())
 
 
 def _pieces(terms: list[str]) -> list[list[str]]:
     """Split terms into overlapping pieces, so that every phrase is complete in one of them."""
     starts = range(0, max(1, len(terms) - _OVERLAP), _PIECE - _OVERLAP)
     return [terms[start : start + _PIECE] for start in starts] if terms else []
-
-
-def sender_of(entry: TapeEntry) -> tuple[str, str]:
-    """Return the platform id and display name of an entry's sender."""
-    if entry.kind != "message":
-        return ("", "")
-    if entry.payload.get("role") in ("assistant", "automation"):
-        return (ASSISTANT_SENDER, "")
-    sender = entry.meta.get("sender")
-    if isinstance(sender, dict):
-        return (_clean(sender.get("id")), _clean(sender.get("name")))
-    return (_clean(sender), "")
 
 
 def date_terms(words: Iterable[str]) -> list[str]:
@@ -274,6 +205,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _clean(value: Any) -> str:
-    """Return text that SQLite can store."""
-    return str(value).encode("utf-8", "replace").decode() if value is not None else ""
+# ``bot.tape.stores.postgres`` imports these until it searches in this index.
+ASSISTANT_SENDER: Any = None
+kind_numbers: Any = None
+sender_matches: Any = None

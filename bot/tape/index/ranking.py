@@ -11,14 +11,13 @@ from __future__ import annotations
 import heapq
 import math
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bot.core.patterns import LazyPattern
-from bot.tape.index.database import ROWS_PER_LANE
+from bot.tape.index.groups import ASSISTANT_SENDER, Group
 from bot.tape.index.terms import tokenize
 from bot.tape.search import SearchQuery
 
@@ -30,6 +29,12 @@ SHARED_BY_MANY = 30
 
 NEIGHBOURS = 2
 """Turns on each side that count."""
+
+STEP = 256
+"""Distance of the rowids of adjacent turns; what is no turn lies between."""
+
+TAPE_ROWS = 1 << 40
+"""Rowids of a tape."""
 
 DATE_WORTH = 0.8
 """Weight of a part of a message's date, relative to a word of its text."""
@@ -83,6 +88,7 @@ _ASKS_NUMBER = LazyPattern(
     re.IGNORECASE,
 )
 _NUMBER = LazyPattern(r" \d+ ")
+Sender = tuple[str, str]
 _Fit = tuple[float, int]
 _NO_FIT: _Fit = (0.0, 0)
 _NONE: Mapping[int, _Fit] = {}
@@ -95,8 +101,7 @@ class RankingQuery:
     Attributes:
         weights: Weights of the query's terms and phrases; more may be added while rows are
             gathered.
-        speakers: Numbers of the people that the query names.
-        assistants: Numbers of tapes, each with the assistant's sender number there.
+        speakers: The senders that the query names.
         about_assistant: Whether the query asks for what the assistant said.
         number: Whether the query asks for a number, a time or a date.
         near: Semantic similarity by entry id; None in a search by words.
@@ -106,8 +111,7 @@ class RankingQuery:
     """
 
     weights: Mapping[str, float]
-    speakers: Collection[int] = ()
-    assistants: Collection[tuple[int, int]] = ()
+    speakers: Collection[Sender] = ()
     about_assistant: bool = False
     number: bool = False
     near: Mapping[int, float] | None = None
@@ -127,26 +131,15 @@ class RankingQuery:
 def build_ranking_query(
     query: SearchQuery,
     weights: Mapping[str, float],
-    speakers: Collection[int] = (),
-    assistants: Collection[tuple[int, int]] = (),
+    speakers: Collection[Sender] = (),
     *,
     terms: Sequence[str] = (),
     total: int = 0,
 ) -> RankingQuery:
-    """Analyse a query for ranking.
-
-    Args:
-        query: The query.
-        weights: Weights of the query's terms.
-        speakers: Numbers of the people that the query names.
-        assistants: Numbers of tapes, each with the assistant's sender number there.
-        terms: The query's terms, found or not.
-        total: How many rows are searched.
-    """
+    """Analyse a query for ranking; ``terms`` are its terms, found or not, ``total`` the rows searched."""
     return RankingQuery(
         weights,
         speakers,
-        assistants,
         bool(_ASKS_ASSISTANT.search(query.text)) and not _TOLD_IT.search(query.text),
         bool(_ASKS_NUMBER.search(query.text)),
         query.near,
@@ -161,31 +154,21 @@ def rows_to_rank(limit: int, *, quick: bool = False) -> int:
 
 
 def match_speakers(
-    terms: Sequence[str], people: Iterable[tuple[int, str]]
-) -> tuple[list[str], set[int]]:
-    """Find the people that a query names.
-
-    Args:
-        terms: The query's terms.
-        people: Numbers and display names of the senders on the single searched tape.
-
-    Returns:
-        The terms that count besides these people's names, or all if there are no others, and the
-        numbers of these people.
-    """
+    terms: Sequence[str], senders: Iterable[Sender]
+) -> tuple[list[str], set[Sender]]:
+    """Return the terms that count besides the names of senders, or all if none does, and these senders."""
     named: set[str] = set()
-    speakers: set[int] = set()
-    for number, name in people:
-        if meant := set(tokenize(name)) & set(terms):
+    speakers: set[Sender] = set()
+    for sender in senders:
+        if meant := set(tokenize(sender[1])) & set(terms):
             named |= meant
-            speakers.add(number)
+            speakers.add(sender)
     return [term for term in terms if term not in named] or list(terms), speakers
 
 
-ROW_COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
+ROW_COLUMNS = "id, entry, checksum, grp, ts, length, terms"
 
-
-_Columns = tuple[int, int, int, float, int, int, int, str]
+_Columns = tuple[int, int, int, int, float, int, str]
 
 
 class IndexRow(NamedTuple):
@@ -194,10 +177,9 @@ class IndexRow(NamedTuple):
     Attributes:
         id: Rowid.
         entry: Id of the entry.
-        kind: Index of its kind in ``INDEXED_KINDS``.
+        checksum: Checksum of the entry.
+        group: The entry's group.
         ts: Unix time in seconds.
-        sender: Number of its sender.
-        labels: Number of its labels.
         length: Number of its own terms.
         terms: The indexed terms in order, separated by spaces.
         counts: How often each queried term occurs in it.
@@ -205,28 +187,17 @@ class IndexRow(NamedTuple):
 
     id: int
     entry: int
-    kind: int
+    checksum: int
+    group: Group
     ts: float
-    sender: int
-    labels: int
     length: int
     terms: str
     counts: Mapping[str, int]
 
     @property
-    def tape(self) -> int:
-        """The number of its tape."""
-        return self.id // (2 * ROWS_PER_LANE)
-
-    @property
     def key(self) -> tuple[int, int]:
         """The number of its tape and the id of its entry."""
-        return self.tape, self.entry
-
-    @property
-    def fingerprint(self) -> int:
-        """Checksum of its terms; see ``documents.fingerprint``."""
-        return zlib.crc32(self.terms.encode())
+        return self.id // TAPE_ROWS, self.entry
 
     @property
     def number(self) -> bool:
@@ -234,28 +205,20 @@ class IndexRow(NamedTuple):
         return _NUMBER.search(f" {self.terms} ") is not None
 
 
-def read_row(columns: _Columns, asked: Mapping[str, float]) -> IndexRow:
-    """Return a row of the index as a query sees it; see ``read_rows``."""
-    return next(read_rows((columns,), asked))
-
-
-def read_rows(rows: Iterable[_Columns], asked: Mapping[str, float]) -> Iterator[IndexRow]:
-    """Yield rows of the index as a query sees them.
-
-    Args:
-        rows: The columns ``ROW_COLUMNS`` of each.
-        asked: The queried terms and phrases.
-    """
+def read_rows(
+    rows: Iterable[_Columns], groups: Mapping[int, Group], asked: Collection[str]
+) -> Iterator[IndexRow]:
+    """Yield rows, given as ``ROW_COLUMNS``, as a query for these terms and phrases sees them."""
     # With two spaces between terms, each occurrence has spaces of its own.
     spaced = [(term, f" {term.replace(' ', '  ')} ") for term in asked]
-    for columns in rows:
-        within = f" {columns[-1].replace(' ', '  ')} "
+    for number, entry, checksum, group, ts, length, terms in rows:
+        within = f" {terms.replace(' ', '  ')} "
         counts = {
             term: 1 if " " in term else within.count(inside)
             for term, inside in spaced
             if inside in within
         }
-        yield IndexRow(*columns, counts)
+        yield IndexRow(number, entry, checksum, groups[group], ts, length, terms, counts)
 
 
 def idf(found: int, total: int) -> float:
@@ -267,13 +230,7 @@ def idf(found: int, total: int) -> float:
 def row_features(
     rows: Collection[int], read: Mapping[int, IndexRow], question: RankingQuery
 ) -> dict[int, tuple[float, ...]]:
-    """Return the features of rows by id, in the order of ``FEATURES``.
-
-    Args:
-        rows: Ids of the rows to rank.
-        read: These rows and the turns beside them, by id.
-        question: The analysed query.
-    """
+    """Return the features of rows by id, in the order of ``FEATURES``; ``read`` has the turns beside, too."""
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
     found = _fits(read.values(), question.weights, average)
@@ -289,11 +246,6 @@ def _fits(
     """Return the BM25 scores of rows with terms of the query, by id, and these terms as bits.
 
     The constant factor of BM25 is left out, since scores are compared with each other only.
-
-    Args:
-        rows: The rows.
-        weights: Weights of the queried terms.
-        average: Mean number of terms of a row.
     """
     worth = {term: (weight, 1 << place) for place, (term, weight) in enumerate(weights.items())}
     usual = max(average, _SHORT)
@@ -331,26 +283,17 @@ def _features(
     fits: Mapping[int, _Fit],
     shares: _TermShares,
 ) -> tuple[float, ...]:
-    """Return the features of a row.
-
-    Args:
-        row: The row.
-        read: The rows by id.
-        question: The analysed query.
-        fits: How well the words of rows that have any fit, relative to the best row to rank, and
-            the terms that they have, as bits.
-        shares: Shares of the query's weight.
-    """
-    number, sender, near = row.id, row.sender, fits if is_turn(row.id) else _NONE
+    """Return the features of a row; ``fits`` are relative to the best row to rank."""
+    number, sender, near = row.id, row.group.sender, fits if is_turn(row.id) else _NONE
     words, terms = fits.get(number, _NO_FIT)
-    before_2, terms_2 = near.get(number - 2, _NO_FIT)
-    before, terms_1 = near.get(number - 1, _NO_FIT)
-    after, terms_3 = near.get(number + 1, _NO_FIT)
-    after_2, terms_4 = near.get(number + 2, _NO_FIT)
-    by_assistant = bool(question.assistants) and (row.tape, sender) in question.assistants
+    before_2, terms_2 = near.get(number - 2 * STEP, _NO_FIT)
+    before, terms_1 = near.get(number - STEP, _NO_FIT)
+    after, terms_3 = near.get(number + STEP, _NO_FIT)
+    after_2, terms_4 = near.get(number + 2 * STEP, _NO_FIT)
+    by_assistant = sender[0] == ASSISTANT_SENDER
     speaks = float(sender in question.speakers)
     has_number = float(question.number and row.number)
-    replies = before and read[number - 1].sender != sender
+    replies = before and read[number - STEP].group.sender != sender
     meaning, meaning_beside = _meanings(row, read, question.near) if question.near else (0.0, 0.0)
     return (
         words,
@@ -382,28 +325,26 @@ def _meanings(
     """Return how similar in meaning a row is, and the most similar of the two turns beside it."""
     if not is_turn(index_row.id):
         return 0.0, 0.0
-    beside = (read.get(index_row.id + step) for step in (-1, 1))
+    beside = (read.get(index_row.id + step) for step in (-STEP, STEP))
     return meant.get(index_row.entry, 0.0), max(
         (meant.get(other.entry, 0.0) for other in beside if other is not None), default=0.0
     )
 
 
-def neighbour_steps(count: int) -> range:
-    """Return the offsets of ``count`` neighbours on each side, including 0 for the row itself."""
-    return range(-count, count + 1)
-
-
 def is_turn(row: int) -> bool:
-    """Return whether a rowid lies in a tape's lane of turns."""
-    return row // ROWS_PER_LANE % 2 == 0
+    """Return whether a rowid is that of a turn."""
+    return row % STEP == 0
 
 
 def neighbour_ids(rows: Collection[int]) -> set[int]:
     """Return the further rowids that ranking these rows and their neighbours needs."""
-    turns = (row for row in rows if is_turn(row))
-    return {row + step for row in turns for step in neighbour_steps(2 * NEIGHBOURS)}.difference(
-        rows
-    )
+    return _with_turns_beside(rows, 2 * NEIGHBOURS).difference(rows)
+
+
+def _with_turns_beside(rows: Collection[int], count: int) -> set[int]:
+    """Return rowids and those of ``count`` turns before and after each turn among them."""
+    steps = range(-count * STEP, count * STEP + 1, STEP)
+    return {row + step for row in rows if is_turn(row) for step in steps}.union(rows)
 
 
 def score_rows(
@@ -414,22 +355,18 @@ def score_rows(
     admits: Callable[[IndexRow], bool],
     spreads: bool,
 ) -> list[tuple[float, float, IndexRow]]:
-    """Return rows and the turns beside them, each with its total and its own match.
+    """Return rows and, if the search ``spreads``, the turns beside them, with their totals and own matches.
 
     Args:
         rows: Ids of the gathered rows.
-        read: These rows and those of ``neighbour_ids``, without turns that must not count as
-            neighbours.
+        read: These rows and those of ``neighbour_ids``, but for turns that must not count beside.
         question: The analysed query.
         admits: Returns whether a row may be an answer.
         spreads: Whether turns beside the gathered rows may be answers, too.
     """
-    ranked = {
-        row + step for row in rows if is_turn(row) for step in neighbour_steps(NEIGHBOURS)
-    }.union(rows)
+    ranked = _with_turns_beside(rows, NEIGHBOURS)
     told = row_features(ranked & read.keys(), read, question)
     weights = [of[question.near is not None] for of in FEATURES.values()]
-    left_out = question.assistants if question.without_assistant else ()
     scored: list[tuple[float, float, IndexRow]] = []
     most = 0.0
     for number, values in told.items():
@@ -438,7 +375,7 @@ def score_rows(
         found = fits > 0 or values[_MEANING_BESIDE] > 0
         if found and admits(row) and (spreads or number in rows):
             most = max(most, fits)
-            if not left_out or (row.tape, row.sender) not in left_out:
+            if not (question.without_assistant and row.group.by_assistant):
                 total = sum(map(mul, weights, values))
                 scored.append((round(total / _ALIKE) * _ALIKE, fits, row))
     if question.unfound is None or not scored:
@@ -467,3 +404,6 @@ def top_entries(
     order = heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[2].ts, -one[2].id))
     scores = sorted((fits for _, fits, _ in order), reverse=True)
     return [(score, row) for score, (_, _, row) in zip(scores, order, strict=True)]
+
+
+read_row: Any = None  # ``bot.tape.stores.postgres`` imports it until it searches in this index.

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from bot.core.patterns import LazyPattern
 from bot.core.stemming import stem
@@ -46,10 +47,8 @@ _COMMON = frozenset(
 PAIRS = "¦"
 """Separates a text's terms from its pairs, so that no phrase spans both."""
 
-_COMPOUND = LazyPattern(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
+_COMPOUND = LazyPattern(r"(?<![\w-])([^\W\d_]{1,40})-([^\W\d_]{2,40})(?![\w-])")
 """Two words joined by a hyphen."""
-
-_LEAST_COMPOUND = 6
 
 MAX_PHRASES = 24
 """Most phrases of a query that add to the score; each costs a search in the index."""
@@ -126,14 +125,13 @@ def parse_query(text: str) -> ParsedQuery:
     runs = [" ".join(inside) for one in quoted if (inside := tokenize(one))]
     words = list(dict.fromkeys(_asked(text)))
     telling = [word for word in words if word not in _COMMON]
-    compounds = [term for one in _COMPOUND.findall(_plain(text)) for term in _words("".join(one))]
     exact = bool(runs) and not any(_asked(beside))
     weighty = [run for run in dict.fromkeys(runs) if exact or run not in _COMMON]
     return ParsedQuery(
         telling or words,
         list(dict.fromkeys(runs)),
         weighty[:MAX_PHRASES],
-        [term for term in dict.fromkeys(compounds) if term not in telling],
+        [term for term in dict.fromkeys(joined_compounds(text)) if term not in telling],
         exact,
     )
 
@@ -143,11 +141,11 @@ def has_phrase(terms: str, run: str) -> bool:
     return f" {run} " in f" {terms} "
 
 
-def halves(term: str) -> list[str]:
-    """Return the ways to split a word in two, as phrases: it may have had a hyphen."""
-    if not _LEAST_COMPOUND <= len(term) <= _LONGEST or not is_word(term):
+def joined_compounds(text: str) -> list[str]:
+    """Return the terms of a text's hyphenated words without the hyphen, as others may write them."""
+    if "-" not in text:
         return []
-    return [f"{term[:at]} {term[at:]}" for at in range(2, len(term) - 1)]
+    return [term for one in _COMPOUND.findall(_plain(text)) for term in _words("".join(one))]
 
 
 def is_word(term: str) -> bool:
@@ -208,3 +206,6 @@ def _term(word: str) -> str:
     if word in _COMMON or script not in _STEMMERS:
         return word
     return stem(word, _STEMMERS[script])
+
+
+halves: Any = None  # ``bot.tape.stores.postgres`` imports it until it searches in this index.

@@ -111,7 +111,7 @@ def garbage(index: Path) -> None:
 
 def of_another_version(index: Path) -> None:
     with closing(sqlite3.connect(index)) as connection:
-        connection.execute("UPDATE about SET version = version + 1")
+        connection.execute("PRAGMA user_version = 1")
         connection.commit()
 
 
