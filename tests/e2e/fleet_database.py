@@ -19,10 +19,10 @@ from bot.tape.stores.postgres import PostgresTapeStore
 _QUEUES = 8
 
 _HEARD = """
-select convert_from(tape.name, 'UTF8'), convert_from(entry.body, 'UTF8')::json -> 'meta' ->> 'inbound', count(*)
+select convert_from(tape.name, 'UTF8'), convert_from(entry.line, 'UTF8')::json -> 'meta' ->> 'inbound', count(*)
 from tapebot.entry join tapebot.tape on tape.id = entry.tape
 where entry.kind = 'message' group by 1, 2
-having convert_from(min(entry.body), 'UTF8')::json -> 'meta' ->> 'inbound' is not null
+having convert_from(min(entry.line), 'UTF8')::json -> 'meta' ->> 'inbound' is not null
 """
 
 _GAPS = """

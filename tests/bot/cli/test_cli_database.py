@@ -116,7 +116,7 @@ def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved
 
 def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
     with psycopg.connect(moved, autocommit=True) as connection:
-        connection.execute("update tapebot.entry set body = '[' where id = 2 and tape = 1")
+        connection.execute("update tapebot.entry set line = '[' where id = 2 and tape = 1")
     assert main(["tape", "verify", "telegram:42"]) == 1
     assert "telegram:42: " in capsys.readouterr().out
     assert main(["tape", "verify", "telegram:43"]) == 0

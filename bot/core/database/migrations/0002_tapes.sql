@@ -9,6 +9,7 @@ create table tapebot.tape (
     -- Ids of the last entry, and of the header of what is live.
     version bigint not null,
     live bigint not null,
+    -- Grows with every erasure and reset.
     erasures int not null default 0,
     -- Until when somebody wants to be told of new entries.
     followed timestamptz not null default '-infinity',
@@ -16,13 +17,12 @@ create table tapebot.tape (
     unique (workspace, name)
 ) with (fillfactor = 50);
 
--- A body is the entry's line of JSON, with an id that means nothing.
+-- The line is the entry's as a file has it, with an id that means nothing.
 create table tapebot.entry (
     tape bigint not null,
     id bigint not null,
     kind text not null,
-    name bytea,
-    body bytea not null,
+    line bytea not null,
     primary key (tape, id)
 ) partition by hash (tape);
 
@@ -34,13 +34,10 @@ do $$ begin
 end $$;
 
 -- Samples of values that the planner keeps would outlive what is erased.
-alter table tapebot.entry alter column name set statistics 0;
-alter table tapebot.entry alter column body set statistics 0;
+alter table tapebot.entry alter column line set statistics 0;
 alter table tapebot.tape alter column title set statistics 0;
 
 create index entry_anchor on tapebot.entry (tape, id) where kind = 'anchor';
--- A name may be longer than what an index takes.
-create index entry_anchor_name on tapebot.entry (tape, md5(name), id) where kind = 'anchor';
 
 create table tapebot.segment (
     tape bigint not null references tapebot.tape,
@@ -61,64 +58,36 @@ create table tapebot.tape_write (
 );
 create index tape_write_done_at on tapebot.tape_write using brin (done_at);
 
+-- Which entries a tape's nth erasure replaced, for whoever keeps something of them elsewhere; null for all, by a reset.
+create table tapebot.rewrite (
+    tape bigint not null,
+    number int not null,
+    ids bigint[],
+    primary key (tape, number)
+);
+
 -- Partitions that still hold versions of rows that were erased.
 create table tapebot.vacuum_wanted (
     part text primary key,
     asked_at timestamptz not null
 );
 
--- What a search keeps of entries; terms is a JSON array with what it knows of each.
-create function tapebot.put_documents(of_tape bigint, after bigint, made jsonb) returns void
-    language sql as '';
-create function tapebot.replace_documents(of_tape bigint, ids bigint[], made jsonb) returns void
-    language sql as '';
-create function tapebot.drop_documents(of_tape bigint, from_id bigint) returns void
-    language sql as '';
-
--- All that touches entries is one of these four.
-
-create function tapebot.put_entries(
-    of_tape bigint, after bigint, kinds text[], names bytea[], bodies bytea[], terms jsonb
-) returns void language plpgsql as $$
+create function tapebot.put_entries(of_tape bigint, after bigint, kinds text[], lines bytea[]) returns void
+language plpgsql as $$
 begin
-    insert into tapebot.entry (tape, id, kind, name, body)
-        select of_tape, after + fresh.place, fresh.kind, fresh.name, fresh.body
-        from unnest(kinds, names, bodies) with ordinality as fresh (kind, name, body, place);
-    perform tapebot.put_documents(of_tape, after, terms);
+    insert into tapebot.entry (tape, id, kind, line)
+        select of_tape, after + fresh.place, fresh.kind, fresh.line
+        from unnest(kinds, lines) with ordinality as fresh (kind, line, place);
 end $$;
 
-create function tapebot.replace_entries(
-    of_tape bigint, ids bigint[], names bytea[], bodies bytea[], terms jsonb
-) returns void language plpgsql as $$
+-- A tape's entries were replaced or dropped. The old versions of its rows are there until their table is cleaned; the
+-- entry, which still stands, says which one it is.
+create function tapebot.note_rewrite(of_tape bigint, changed bigint[], entry_id bigint) returns void
+language plpgsql as $$
 begin
-    update tapebot.entry set name = fresh.name, body = fresh.body
-        from unnest(ids, names, bodies) as fresh (id, name, body)
-        where entry.tape = of_tape and entry.id = fresh.id;
-    perform tapebot.replace_documents(of_tape, ids, terms);
-end $$;
-
--- One statement, so that it sees one moment of the source; nothing is copied where that was turned over.
-create function tapebot.copy_entries(
-    source bigint, target bigint, after bigint, last bigint, seen_live bigint
-) returns void language plpgsql as $$
-begin
-    insert into tapebot.entry (tape, id, kind, name, body)
-        select target, one.id, one.kind, one.name, one.body
-        from tapebot.entry as one
-        where one.tape = source and one.id > after and one.id <= last
-            and exists (select from tapebot.tape where tape.id = source and tape.live = seen_live)
-        order by one.id;
-end $$;
-
-create function tapebot.drop_entries(of_tape bigint, from_id bigint) returns void language plpgsql as $$
-begin
-    delete from tapebot.entry where tape = of_tape and id >= from_id;
-    perform tapebot.drop_documents(of_tape, from_id);
-end $$;
-
--- The old versions of a tape's rows are there until their table is cleaned; the entry says which one it is.
-create function tapebot.want_vacuum(of_tape bigint, entry_id bigint) returns void language plpgsql as $$
-begin
+    insert into tapebot.rewrite (tape, number, ids)
+        select id, erasures + 1, changed from tapebot.tape where id = of_tape;
+    update tapebot.tape set erasures = erasures + 1 where id = of_tape;
     insert into tapebot.vacuum_wanted (part, asked_at)
         select right(part.relname, 2), clock_timestamp() from pg_catalog.pg_class as part
         where part.oid = (select tableoid from tapebot.entry where tape = of_tape and id = entry_id)
@@ -130,8 +99,7 @@ end $$;
 -- moved (turned over or erased from since the caller looked: look again); exists.
 
 create function tapebot.append(
-    of_workspace bytea, tape_name bytea, expected bigint, once uuid,
-    kinds text[], names bytea[], bodies bytea[], terms jsonb,
+    of_workspace bytea, tape_name bytea, expected bigint, once uuid, kinds text[], lines bytea[],
     out outcome text, out last bigint
 ) language plpgsql as $$
 declare
@@ -159,18 +127,17 @@ begin
         return;
     end if;
     last = held.version + count;
-    perform tapebot.put_entries(held.id, held.version, kinds, names, bodies, terms);
+    perform tapebot.put_entries(held.id, held.version, kinds, lines);
     insert into tapebot.tape_write (tape, key, first_id, last_id)
         values (held.id, once, held.version + 1, last);
-    update tapebot.tape set version = held.version + count where id = held.id;
+    update tapebot.tape set version = last where id = held.id;
     if held.heard then
         perform tapebot.tell('tape/' || held.id, '0');
     end if;
 end $$;
 
 create function tapebot.create_tape(
-    of_workspace bytea, tape_name bytea, tape_title bytea, once uuid,
-    kinds text[], names bytea[], bodies bytea[], terms jsonb
+    of_workspace bytea, tape_name bytea, tape_title bytea, once uuid, kinds text[], lines bytea[]
 ) returns boolean language plpgsql as $$
 declare
     made bigint;
@@ -181,19 +148,18 @@ begin
             values (of_workspace, tape_name, tape_title, 1, 1, once)
             on conflict do nothing returning id into made;
         if made is not null then
-            perform tapebot.put_entries(made, 0, kinds, names, bodies, terms);
+            perform tapebot.put_entries(made, 0, kinds, lines);
         end if;
     end if;
     return (select made_by = once from tapebot.tape
         where workspace = of_workspace and name = tape_name);
 end $$;
 
--- Archive and reset: what is live is sealed or dropped, and a new part begins. The caller holds the tape's row: the
--- new header says what it found there.
+-- Archive and reset: what is live is sealed, or all is dropped, and a new part begins. The caller holds the tape's row:
+-- the new header says what it found there.
 create function tapebot.turn_over(
     of_workspace bytea, tape_name bytea, expected bigint, once uuid,
-    segment_name text, new_title bytea,
-    kinds text[], names bytea[], bodies bytea[], terms jsonb,
+    segment_name text, new_title bytea, kinds text[], lines bytea[],
     out outcome text, out first bigint, out last bigint
 ) language plpgsql as $$
 declare
@@ -218,13 +184,14 @@ begin
         return;
     end if;
     if segment_name is null then
-        perform tapebot.want_vacuum(held.id, held.live);
-        perform tapebot.drop_entries(held.id, held.live);
+        perform tapebot.note_rewrite(held.id, null, held.live);
+        delete from tapebot.entry where tape = held.id;
+        delete from tapebot.segment where tape = held.id;
     else
         insert into tapebot.segment (tape, first_id, last_id, name)
             values (held.id, held.live, held.version, segment_name);
     end if;
-    perform tapebot.put_entries(held.id, held.version, kinds, names, bodies, terms);
+    perform tapebot.put_entries(held.id, held.version, kinds, lines);
     insert into tapebot.tape_write (tape, key, first_id, last_id) values (held.id, once, first, last);
     update tapebot.tape set title = new_title, live = held.version + 1,
         version = held.version + cardinality(kinds) where id = held.id;
@@ -236,7 +203,7 @@ end $$;
 
 create function tapebot.fork(
     of_workspace bytea, parent_name bytea, child_name bytea, child_title bytea, seen_live bigint,
-    head_id bigint, last bigint, once uuid, kinds text[], names bytea[], bodies bytea[], terms jsonb
+    head_id bigint, last bigint, once uuid, kinds text[], lines bytea[]
 ) returns text language plpgsql as $$
 declare
     parent bigint;
@@ -254,10 +221,15 @@ begin
             where workspace = of_workspace and name = child_name and made_by = once)
             then 'done' else 'exists' end;
     end if;
-    perform tapebot.put_entries(child, head_id - 1, kinds, names, bodies, terms);
-    perform tapebot.copy_entries(parent, child, head_id, last, seen_live);
+    perform tapebot.put_entries(child, head_id - 1, kinds, lines);
+    -- One statement, so that it sees one moment of the parent; nothing is copied where that was turned over.
+    insert into tapebot.entry (tape, id, kind, line)
+        select child, one.id, one.kind, one.line from tapebot.entry as one
+        where one.tape = parent and one.id > head_id and one.id <= last
+            and exists (select from tapebot.tape where tape.id = parent and tape.live = seen_live)
+        order by one.id;
     if not exists (select from tapebot.entry where tape = child and id = greatest(head_id, last)) then
-        perform tapebot.drop_entries(child, 1);
+        delete from tapebot.entry where tape = child;
         delete from tapebot.tape where id = child;
         return 'moved';
     end if;
@@ -266,7 +238,7 @@ end $$;
 
 create function tapebot.erase(
     of_workspace bytea, tape_name bytea, seen_live bigint, seen_erasures int, once uuid,
-    ids bigint[], names bytea[], bodies bytea[], terms jsonb, retitle boolean, new_title bytea
+    changed bigint[], lines bytea[], retitle boolean, new_title bytea
 ) returns text language plpgsql as $$
 declare
     held record;
@@ -282,11 +254,11 @@ begin
     if seen_live <> held.live or seen_erasures <> held.erasures then
         return 'moved';
     end if;
-    perform tapebot.replace_entries(held.id, ids, names, bodies, terms);
+    update tapebot.entry set line = fresh.line from unnest(changed, lines) as fresh (id, line)
+        where entry.tape = held.id and entry.id = fresh.id;
     insert into tapebot.tape_write (tape, key, first_id, last_id)
-        select held.id, once, min(id), max(id) from unnest(ids) as erased (id);
-    update tapebot.tape set erasures = held.erasures + 1,
-        title = case when retitle then new_title else title end where id = held.id;
-    perform tapebot.want_vacuum(held.id, ids[1]);
+        select held.id, once, min(id), max(id) from unnest(changed) as erased (id);
+    update tapebot.tape set title = new_title where id = held.id and retitle;
+    perform tapebot.note_rewrite(held.id, changed, changed[1]);
     return 'done';
 end $$;
