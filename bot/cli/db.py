@@ -1,4 +1,4 @@
-"""``tapebot db``: create or migrate the shared database's tables, and show their status."""
+"""``tapebot db``: create the shared database's tables, and show their status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bot.core.errors import DatabaseUnavailable
-from bot.core.i18n import _, format_number, ngettext
+from bot.core.i18n import _, format_number
 from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
@@ -22,61 +22,49 @@ _COUNTING = 600.0
 _SIZES = """
 select (select count(*) from tapebot.tape),
     (select count(*) from tapebot.entry),
-    (select coalesce(sum(queue_length), 0) from pgmq.metrics_all()),
+    (select count(*) from tapebot.inbound where kind = 'in'),
     (select count(*) from tapebot.lease where until > clock_timestamp()),
     pg_size_pretty(pg_database_size(current_database()))
 """
 
 
-def migrate_database(settings: Settings) -> int:
-    """Run the pending migrations, and print them.
+def create_tables(settings: Settings) -> int:
+    """Create the tables if there are none.
 
     Raises:
         SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, denies access, or has a newer version.
+        DatabaseError: It cannot be reached, denies access, or has another version.
     """
-    anyio.run(_migrate, settings)
+    anyio.run(_create, settings)
     return READY
 
 
 def database_status(settings: Settings) -> int:
-    """Print pending migrations, or the size of the database; return 1 if any are pending.
+    """Print the size of the database; return 1 if it has no tables yet.
 
     Raises:
         SettingsError: No database is set, or a package that it needs is missing.
-        DatabaseError: It cannot be reached, or has a newer version.
+        DatabaseError: It cannot be reached, or has another version.
     """
     return anyio.run(_status, settings)
 
 
-async def _migrate(settings: Settings) -> None:
+async def _create(settings: Settings) -> None:
     async with open_database(settings) as database:
-        from bot.core.database.migrations import migrate
+        from bot.core.database.schema import create_schema
 
-        ran = await migrate(database)
-        for name in ran:
-            print(_("done\t{name}", name=name))
-        told = ngettext("{n} step run", "{n} steps run", len(ran)) if ran else _("no step run")
-        print(
-            _(
-                "{address}: {told}; the tables have this version",
-                address=database.display_address,
-                told=told,
-            )
-        )
+        made = await create_schema(database)
+        told = _("the tables were created") if made else _("the tables are there already")
+        print(f"{database.display_address}: {told}")
 
 
 async def _status(settings: Settings) -> int:
     async with open_database(settings) as database:
-        from bot.core.database.migrations import pending_migrations
+        from bot.core.database.schema import has_schema
 
-        waiting = await pending_migrations(database)
-        for name in waiting:
-            print(_("waits\t{name}", name=name))
-        if waiting:
-            told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
-            command = "tapebot db migrate"
-            print(f"{database.display_address}: {told}: {command}")
+        if not await has_schema(database):
+            told = _("there are no tables yet")
+            print(f"{database.display_address}: {told}: tapebot db create")
             return WAITS
         print(
             _(

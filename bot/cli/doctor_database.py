@@ -34,7 +34,6 @@ select current_setting('server_version_num')::int, current_setting('server_versi
 _ASKED_EMPTY = _ASKED.replace(
     "(select count(*) from tapebot.lease where until > clock_timestamp())", "0"
 )
-_QUEUE = "select to_regclass('pgmq.q_inbound_0') is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +83,15 @@ async def _roster(asked: Awaitable[AccessList]) -> AccessList | TapebotError:
 
 async def _look(database: Database) -> tuple[list[CheckResult], bool]:
     """Return the results, and whether the tables exist."""
-    from bot.core.database.migrations import pending_migrations
+    from bot.core.database.schema import has_schema
 
-    waiting = await pending_migrations(database)
-    server = await _asked(database, empty=bool(waiting))
+    there = await has_schema(database)
+    server = await _asked(database, empty=not there)
     check_results = list(_server(database.display_address, server))
-    if waiting:
-        text = ngettext(
-            "{n} migration of its tables is pending (next: {name})",
-            "{n} migrations of its tables are pending (next: {name})",
-            len(waiting),
-            name=waiting[0],
-        )
-        check_results.append(CheckResult("database", "bad", text, "tapebot db migrate"))
+    if not there:
+        text = _("there are no tables yet")
+        check_results.append(CheckResult("database", "bad", text, "tapebot db create"))
         return check_results, False
-    if not (await database.fetch(_QUEUE))[0][0]:
-        remedy = _("Restore the schema pgmq from a copy of the database.")
-        check_results.append(
-            CheckResult("database", "bad", _("its queues (pgmq) are missing"), remedy)
-        )
-        return check_results, True
     text = ngettext(
         "its tables have this version; {n} lease held by running processes",
         "its tables have this version; {n} leases held by running processes",

@@ -215,9 +215,9 @@ def _database(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.migrate import migrate
 
         return migrate(settings, chosen.source, chosen.target, dry_run=chosen.dry_run)
-    from bot.cli.db import database_status, migrate_database
+    from bot.cli.db import create_tables, database_status
 
-    return migrate_database(settings) if chosen.db == "migrate" else database_status(settings)
+    return create_tables(settings) if chosen.db == "create" else database_status(settings)
 
 
 def _talk(settings: Settings) -> int:

@@ -240,7 +240,7 @@ def _backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def _database(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="db", required=True, metavar="COMMAND")
-    commands.add_parser("migrate", help=_("create its tables, or update them to this version"))
+    commands.add_parser("create", help=_("create its tables"))
     commands.add_parser(
         "status", help=_("show whether its tables have this version, and what they contain")
     )

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
-from psycopg import sql
 
 from bot.bus.access.postgres_store import PostgresAccessStore
 from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
@@ -60,11 +59,9 @@ insert into tapebot.seen (session, id, call, at)
     select session, id, gen_random_uuid(), now() - (cardinality(%(sessions)s::text[]) - place) * interval '1 microsecond'
     from unnest(%(sessions)s::text[], %(ids)s::text[]) with ordinality as given (session, id, place)
 """
-_KEEP = "select tapebot.enqueue(tapebot.queue_of(%(session)s), %(session)s, 'in', %(content)s)"
-_GIVEN_OUT = """
-update {} set read_ct = 1, headers = headers || '{{"returned": 1}}' where headers ->> 'kind' = 'in'
-"""
-_WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' order by msg_id"
+_KEEP = "select tapebot.enqueue(%s, 'in', %s)"
+_GIVEN_OUT = "update tapebot.inbound set reads = 1, returned = 1 where kind = 'in'"
+_WAITING = "select body from tapebot.inbound where kind = 'in' order by id"
 _ANSWERS = "select count(*) from tapebot.outbox"
 
 
@@ -131,7 +128,8 @@ class DatabaseHomeStorage:
         async def work(connection: Connection) -> BusState:
             # One snapshot for all statements.
             await connection.execute("set transaction isolation level repeatable read, read only")
-            messages = await _messages(connection)
+            cursor = await connection.execute(_WAITING)
+            messages = [_record(content) for (content,) in await cursor.fetchall()]
             cursor = await connection.execute(_SEEN)
             return BusState.of(messages, [_key(*row) for row in await cursor.fetchall()])
 
@@ -160,13 +158,9 @@ class DatabaseHomeStorage:
             await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
             for accepted_message in state.records:
                 content = encode_in(accepted_message).decode()[:-1]
-                place = {
-                    "session": encode_key(accepted_message.inbound.session),
-                    "content": content,
-                }
-                await connection.execute(_KEEP, place)
-            for queue in await _queues(connection):
-                await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
+                session = encode_key(accepted_message.inbound.session)
+                await connection.execute(_KEEP, [session, content])
+            await connection.execute(_GIVEN_OUT)
 
         with self.database.errors_as(DatabaseUnavailable):
             await self.database.transact(work, seconds=_SECONDS)
@@ -203,15 +197,6 @@ class DatabaseHomeStorage:
         )
 
 
-async def _messages(connection: Connection) -> list[AcceptedMessage]:
-    """Return the waiting messages, those of each session in order."""
-    accepted_messages: list[AcceptedMessage] = []
-    for queue in await _queues(connection):
-        cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
-        accepted_messages += [_record(content) for (content,) in await cursor.fetchall()]
-    return accepted_messages
-
-
 def _record(content: str) -> AcceptedMessage:
     try:
         return decode_in(content)
@@ -225,10 +210,3 @@ def _key(*written: str) -> Key:
     """Decode a session and an id; one of which only the digest is known stays as it is."""
     session, number = (one if (text := decode_key(one)) is None else text for one in written)
     return session, number
-
-
-async def _queues(connection: Connection) -> list[sql.Composable]:
-    cursor = await connection.execute("select queues from tapebot.bus")
-    row = await cursor.fetchone()
-    count = int(row[0]) if row is not None else 0
-    return [sql.Identifier("pgmq", f"q_inbound_{number}") for number in range(count)]

@@ -106,4 +106,4 @@ def line_of(topic: str) -> str:
 
 
 def _has_own_line(topic: str) -> bool:
-    return topic.startswith("outbound:") or (topic.startswith("inbound:") and "@" in topic)
+    return topic.startswith(("outbound:", "inbound@"))
