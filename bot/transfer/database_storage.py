@@ -11,8 +11,7 @@ from bot.bus.access.postgres_store import PostgresAccessStore
 from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
 from bot.bus.media.postgres_blobs import PostgresBlobs
 from bot.bus.postgres.codec import decode_key, encode_key
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import (
     DatabaseUnavailable,

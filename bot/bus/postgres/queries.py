@@ -17,8 +17,7 @@ from bot.bus.postgres.codec import (
     stream_coalescing_key,
 )
 from bot.bus.postgres.held_session import HeldSession
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection, Row
+from bot.core.database.connections import Connection, Database, Row
 from bot.core.errors import BusError, SessionLost
 
 _ACCEPTED = -1

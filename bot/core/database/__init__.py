@@ -4,7 +4,6 @@ __all__ = [
     "connections",
     "health_checks",
     "leases",
-    "pool",
     "schema",
     "wakeups",
 ]

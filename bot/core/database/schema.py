@@ -9,8 +9,7 @@ from importlib.resources import files
 import psycopg
 from psycopg import errors
 
-from bot.core.database.connections import UNLIMITED, Database, server_message
-from bot.core.database.pool import Connection
+from bot.core.database.connections import UNLIMITED, Connection, Database, server_message
 from bot.core.errors import DatabaseOutdated, DatabaseUnavailable
 from bot.core.i18n import _
 

@@ -13,8 +13,7 @@ import logging
 import anyio
 import psycopg
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.errors import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)

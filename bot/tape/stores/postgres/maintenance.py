@@ -7,8 +7,7 @@ import logging
 import anyio
 import psycopg
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import DatabaseUnavailable
 from bot.tape.stores.postgres.local_index import ERASED_TOPIC

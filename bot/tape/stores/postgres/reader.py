@@ -13,8 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Row
+from bot.core.database.connections import Database, Row
 from bot.core.errors import TapeNotFound, TapeUnavailable
 from bot.core.i18n import _
 from bot.tape.codec import decode_line

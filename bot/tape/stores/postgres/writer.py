@@ -18,8 +18,7 @@ import anyio.to_thread
 import psycopg
 
 from bot.core.clock import Clock
-from bot.core.database.connections import Database, server_message
-from bot.core.database.pool import Connection, Row
+from bot.core.database.connections import Connection, Database, Row, server_message
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
 from bot.tape.codec import encode_line
