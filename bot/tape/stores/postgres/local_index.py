@@ -173,12 +173,16 @@ class _Marks(dict[str, int]):
     """
 
     def __init__(self, index: Path | None) -> None:
+        super().__init__()
+        self._connection: sqlite3.Connection | None = None
+        if index is None:
+            return
         try:
             self._connection = _open_marks(index)
             rows = self._connection.execute("select tape, erasures from mark").fetchall()
         except (sqlite3.Error, OSError) as error:
             raise TapeError(f"the index of the tapes cannot be opened ({error})") from error
-        super().__init__((bytea_to_text(tape), erasures) for tape, erasures in rows)
+        self.update((bytea_to_text(tape), erasures) for tape, erasures in rows)
 
     async def put(self, marks: Mapping[str, int]) -> None:
         """Set marks; they are durable on return.
@@ -186,27 +190,26 @@ class _Marks(dict[str, int]):
         Raises:
             TapeError: The file cannot be written.
         """
-        rows = [(text_to_bytea(tape), erasures) for tape, erasures in marks.items()]
-
-        def write() -> None:
-            with self._connection as connection:
-                connection.executemany("insert or replace into mark values (?, ?)", rows)
-
-        try:
-            if rows:
-                await anyio.to_thread.run_sync(write)
-        except sqlite3.Error as error:
-            raise TapeError(f"the index of the tapes cannot be written ({error})") from error
+        if marks and self._connection is not None:
+            rows = [(text_to_bytea(tape), erasures) for tape, erasures in marks.items()]
+            try:
+                await anyio.to_thread.run_sync(_write, self._connection, rows)
+            except sqlite3.Error as error:
+                raise TapeError(f"the index of the tapes cannot be written ({error})") from error
         self.update(marks)
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
 
-def _open_marks(index: Path | None) -> sqlite3.Connection:
-    if index is None:
-        return _connect(":memory:")
+def _write(connection: sqlite3.Connection, rows: Sequence[tuple[bytes, int]]) -> None:
+    with connection:
+        connection.executemany("insert or replace into mark values (?, ?)", rows)
+
+
+def _open_marks(index: Path) -> sqlite3.Connection:
     path = index.with_name(f"{index.name}.marks")
     with suppress(sqlite3.DatabaseError):
         if path.exists():
@@ -218,7 +221,7 @@ def _open_marks(index: Path | None) -> sqlite3.Connection:
     return _connect(path)
 
 
-def _connect(path: Path | str) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
         connection.execute(
