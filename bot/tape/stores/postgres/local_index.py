@@ -52,7 +52,7 @@ class LocalIndex:
 
     Args:
         reader: Reads the tapes.
-        folder: Where the index is kept; None, or if another process uses it, for one in memory.
+        folder: Where the index is kept; None, or where that cannot be, for one in memory.
         workspace: Name of the workspace.
     """
 
@@ -234,9 +234,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _lock(folder: TapeFolder) -> TapeFolder | None:
-    """Lock a folder; return None if another process uses it."""
+    """Lock a folder; return None if another process uses it, or it cannot be made."""
     try:
         folder.lock()
-    except TapeLocked:
+    except (TapeLocked, OSError) as error:
+        logger.info("the search index is kept in memory: %s", error)
         return None
     return folder
