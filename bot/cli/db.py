@@ -53,9 +53,11 @@ async def _create(settings: Settings) -> None:
     async with open_database(settings) as database:
         from bot.core.database.schema import create_schema
 
-        made = await create_schema(database)
-        told = _("the tables were created") if made else _("the tables are there already")
-        print(f"{database.display_address}: {told}")
+        address = database.display_address
+        if await create_schema(database):
+            print(_("{address}: the tables were created", address=address))
+        else:
+            print(_("{address}: the tables are there already", address=address))
 
 
 async def _status(settings: Settings) -> int:
@@ -63,8 +65,8 @@ async def _status(settings: Settings) -> int:
         from bot.core.database.schema import has_schema
 
         if not await has_schema(database):
-            told = _("there are no tables yet")
-            print(f"{database.display_address}: {told}: tapebot db create")
+            address = database.display_address
+            print(_("{address}: no tables yet: run `tapebot db create`", address=address))
             return WAITS
         print(
             _(
