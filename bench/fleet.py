@@ -18,7 +18,7 @@ from typing import Any
 from bench import postgres_server
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bot.core.database.connections import Database
-from bot.core.database.migrations import migrate
+from bot.core.database.schema import create_schema
 from testkit.postgres import PostgresServer
 
 _TESTS = Path(__file__).parent.parent / "tests"
@@ -101,7 +101,7 @@ async def staged(
 async def _set_up(address: str) -> None:
     database = Database(address)
     await database.open()
-    await migrate(database)
+    await create_schema(database)
     await database.close()
 
 

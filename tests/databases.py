@@ -14,7 +14,7 @@ import anyio
 from filelock import FileLock
 
 from bot.core.database.connections import Database
-from bot.core.database.migrations import migrate
+from bot.core.database.schema import create_schema
 from testkit.postgres import PostgresServer, RunningPostgres
 
 RUN = "TESTS_RUN_FOLDER"
@@ -91,6 +91,6 @@ async def _set_up(url: str) -> None:
     database = Database(url)
     await database.open()
     try:
-        await migrate(database)
+        await create_schema(database)
     finally:
         await database.close()

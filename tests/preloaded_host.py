@@ -30,7 +30,7 @@ _MODULES = (
     "bot.cli.main",
     "bot.bus.postgres",
     "bot.cli.web",
-    "bot.core.database.migrations",
+    "bot.core.database.schema",
     "bot.tape.stores.postgres",
     "bot.inspector.site",
     "bot.mcp_client.client_session",

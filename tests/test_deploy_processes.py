@@ -25,14 +25,14 @@ def processes():
 
 def test_compose_has_a_database_a_step_before_all_two_gateways_and_three_workers():
     services = compose()["services"]
-    assert set(services) == {"postgres", "migrate", *processes()}
+    assert set(services) == {"postgres", "tables", *processes()}
     assert services["postgres"]["image"] == "postgres:17"
-    assert services["migrate"]["command"] == ["db", "migrate"]
-    assert services["migrate"]["restart"] == "no"
-    assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["tables"]["command"] == ["db", "create"]
+    assert services["tables"]["restart"] == "no"
+    assert services["tables"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     commands = [one["command"] for one in processes().values()]
     assert commands == [["gateway"]] * 2 + [["worker"]] * 3
-    ends = {"migrate": {"condition": "service_completed_successfully"}}
+    ends = {"tables": {"condition": "service_completed_successfully"}}
     assert all(one["depends_on"] == ends for one in processes().values())
     homes = [one["volumes"] for one in processes().values()]
     assert len({volume.split(":")[0] for (volume,) in homes}) == len(homes)
@@ -67,7 +67,7 @@ def pod(kind, name):
 
 
 PODS = {
-    ("Job", "tapebot-migrate"): ["db", "migrate"],
+    ("Job", "tapebot-tables"): ["db", "create"],
     ("Deployment", "tapebot-gateway"): ["gateway"],
     ("Deployment", "tapebot-worker"): ["worker"],
 }

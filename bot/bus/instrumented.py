@@ -185,17 +185,12 @@ class InstrumentedPort:
 
 def bus_samples(statistics: Mapping[str, Any]) -> list[MetricSample]:
     """Return a bus's statistics as metrics; missing values are left out."""
-    found = []
-    for of, keys in ((metrics.INBOUND_DEPTH, ("depth", "pending")), (metrics.INBOUND_AGE, _AGE)):
-        value = next((statistics[key] for key in keys if key in statistics), None)
-        # A single number is the value of the only queue.
-        queues = value if isinstance(value, Mapping) else {} if value is None else {0: value}
-        found += [MetricSample(of, each, (str(queue),)) for queue, each in queues.items()]
-    return found + [MetricSample(of, statistics[key]) for of, key in _PLAIN if key in statistics]
+    return [MetricSample(of, statistics[key]) for of, key in _SAMPLED if key in statistics]
 
 
-_AGE = ("oldest_seconds",)
-_PLAIN = (
+_SAMPLED = (
+    (metrics.INBOUND_DEPTH, "pending"),
+    (metrics.INBOUND_AGE, "oldest_seconds"),
     (metrics.UNDELIVERED, "undelivered_answers"),
     (metrics.HOLDS, "held"),
     (metrics.HOLDS_LOST, "lost"),

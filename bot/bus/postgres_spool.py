@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 
 from bot.bus.spool import SharedSpool
-from bot.core.database.connections import Database
-from bot.core.database.pool import Row
+from bot.core.database.connections import Database, Row
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import BusError
 from bot.core.i18n import _

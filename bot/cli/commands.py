@@ -152,8 +152,8 @@ _DECLARED = (
     _DRY_RUN,
     ("db", N_("set up the database that processes share")),
     (
-        "db migrate -> db:migrate_database",
-        N_("create its tables, or update them to this version"),
+        "db create -> db:create_tables",
+        N_("create its tables"),
     ),
     (
         "db status -> db:database_status",

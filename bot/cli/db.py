@@ -1,4 +1,4 @@
-"""``tapebot db``: create or migrate the shared database's tables, and show their status."""
+"""``tapebot db``: create the shared database's tables, and show their status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bot.core.errors import DatabaseUnavailable
-from bot.core.i18n import _, format_number, ngettext
+from bot.core.i18n import _, format_number
 from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
@@ -20,44 +20,41 @@ _COUNTING = 600.0
 _SIZES = """
 select (select count(*) from tapebot.tape),
     (select count(*) from tapebot.entry),
-    (select coalesce(sum(queue_length), 0) from pgmq.metrics_all()),
+    (select count(*) from tapebot.inbound where kind = 'in'),
     (select count(*) from tapebot.lease where until > clock_timestamp()),
     pg_size_pretty(pg_database_size(current_database()))
 """
 
 
-def migrate_database(settings: Settings) -> int:
-    """Run the pending migrations, and print them."""
-    return anyio.run(_migrate, settings)
+def create_tables(settings: Settings) -> int:
+    """Create the tables if there are none."""
+    return anyio.run(_create, settings)
 
 
 def database_status(settings: Settings) -> int:
-    """Print pending migrations, or the size of the database; return 1 if any are pending."""
+    """Print the size of the database; return 1 if it has no tables yet."""
     return anyio.run(_status, settings)
 
 
-async def _migrate(settings: Settings) -> int:
+async def _create(settings: Settings) -> int:
     async with open_database(settings) as database:
-        from bot.core.database.migrations import migrate
+        from bot.core.database.schema import create_schema
 
-        ran, place = await migrate(database), database.display_address
-        for name in ran:
-            print(_("done\t{name}", name=name))
-        told = ngettext("{n} step run", "{n} steps run", len(ran)) if ran else _("no step run")
-        print(_("{address}: {told}; the tables have this version", address=place, told=told))
+        made, place = await create_schema(database), database.display_address
+        if made:
+            print(_("{address}: the tables were created", address=place))
+        else:
+            print(_("{address}: the tables are there already", address=place))
     return 0
 
 
 async def _status(settings: Settings) -> int:
     async with open_database(settings) as database:
-        from bot.core.database.migrations import pending_migrations
+        from bot.core.database.schema import has_schema
 
-        waiting, place = await pending_migrations(database), database.display_address
-        for name in waiting:
-            print(_("waits\t{name}", name=name))
-        if waiting:
-            told = ngettext("{n} step to run", "{n} steps to run", len(waiting))
-            print(f"{place}: {told}: tapebot db migrate")  # words for programs
+        place = database.display_address
+        if not await has_schema(database):
+            print(_("{address}: no tables yet: run `tapebot db create`", address=place))
             return 1
         sizes = await _sizes(database)
         print(_("{address}: the tables have this version; {sizes}", address=place, sizes=sizes))

@@ -177,7 +177,7 @@ def _differs(settings: Settings, target: str) -> str:
         )
     return _(
         "nothing was copied. The database contains other data under these names: set "
-        "TAPEBOT_DATABASE_URL to an empty one, set up with `tapebot db migrate`"
+        "TAPEBOT_DATABASE_URL to an empty one, set up with `tapebot db create`"
     )
 
 

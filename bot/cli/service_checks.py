@@ -51,7 +51,6 @@ select current_setting('server_version_num')::int, current_setting('server_versi
     current_setting('synchronous_commit'), current_setting('fsync')
 """
 _LEASES = "select count(*) from tapebot.lease where until > clock_timestamp()"
-_QUEUE = "select to_regclass('pgmq.q_inbound_0') is not null"
 _BARE_NAMES = {"gpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai"}
 _BARE_NAMES |= {"claude": "anthropic"}
 
@@ -174,19 +173,10 @@ async def _check_server(database: Database) -> list[CheckResult]:
 
 
 async def _check_tables(database: Database) -> CheckResult:
-    from bot.core.database.migrations import pending_migrations
+    from bot.core.database.schema import has_schema
 
-    if waiting := await pending_migrations(database):
-        text = ngettext(
-            "{n} migration of its tables is pending (next: {name})",
-            "{n} migrations of its tables are pending (next: {name})",
-            len(waiting),
-            name=waiting[0],
-        )
-        return bad(text, "tapebot db migrate")
-    if not (await database.fetch(_QUEUE))[0][0]:
-        remedy = _("Restore the schema pgmq from a copy of the database.")
-        return bad(_("its queues (pgmq) are missing"), remedy)
+    if not await has_schema(database):
+        return bad(_("there are no tables yet"), "tapebot db create")
     return ok(
         ngettext(
             "its tables have this version; {n} lease held by running processes",
@@ -407,10 +397,10 @@ async def _read_access(settings: Settings) -> AccessList:
     """Return who has access; the database has it if there is one."""
     if settings.database_url is None:
         return await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
-    from bot.core.database.migrations import pending_migrations
+    from bot.core.database.schema import has_schema
 
     async with open_database(settings, retry_seconds=_DATABASE_SECONDS) as database:
-        if await pending_migrations(database):
+        if not await has_schema(database):
             raise TapebotError(_("unknown: see the database"))
         from bot.bus.access.postgres_store import PostgresAccessStore
 

@@ -50,7 +50,7 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
         "problem": query.problem,
         "limit": query.limit,
     }
-    # The database's own index is always up to date.
+    # A bot on a database cannot be asked; this process has an index of its own.
     shared = settings.database_url is not None
     reply = None if shared else await call_control(settings.home, asked)
     if reply is not None:

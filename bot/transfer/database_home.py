@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
-from psycopg import sql
 
 from bot.bus.access.access_list import AccessList
 from bot.bus.access.postgres_store import PostgresAccessStore
@@ -14,8 +13,7 @@ from bot.bus.access.store import decode
 from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
 from bot.bus.media.postgres_blobs import PostgresBlobs
 from bot.bus.postgres.codec import decode_key, encode_key
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import (
     DatabaseUnavailable,
@@ -63,11 +61,9 @@ insert into tapebot.seen (session, id, call, at)
     select session, id, gen_random_uuid(), now() - (cardinality(%(sessions)s::text[]) - place) * interval '1 microsecond'
     from unnest(%(sessions)s::text[], %(ids)s::text[]) with ordinality as given (session, id, place)
 """
-_KEEP = "select tapebot.enqueue(tapebot.queue_of(%(session)s), %(session)s, 'in', %(content)s)"
-_GIVEN_OUT = """
-update {} set read_ct = 1, headers = headers || '{{"returned": 1}}' where headers ->> 'kind' = 'in'
-"""
-_WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' order by msg_id"
+_KEEP = "select tapebot.enqueue(%s, 'in', %s)"
+_GIVEN_OUT = "update tapebot.inbound set reads = 1, returned = 1 where kind = 'in'"
+_WAITING = "select body from tapebot.inbound where kind = 'in' order by id"
 _ANSWERS = "select count(*) from tapebot.outbox"
 
 
@@ -184,10 +180,8 @@ class DatabaseHome:
             await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
             for record in state.pending.values():
                 content, session = encode_in(record).decode()[:-1], record.inbound.session
-                place = {"session": encode_key(session), "content": content}
-                await connection.execute(_KEEP, place)
-            for queue in await _queues(connection):
-                await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
+                await connection.execute(_KEEP, [encode_key(session), content])
+            await connection.execute(_GIVEN_OUT)
 
         await self.database.transact(work, seconds=_SECONDS)
 
@@ -207,26 +201,16 @@ class DatabaseHome:
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
     """Return the waiting messages, those of each session in order."""
-    found: list[AcceptedMessage] = []
     try:
-        for queue in await _queues(connection):
-            cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
-            found += [decode_in(content) for (content,) in await cursor.fetchall()]
+        cursor = await connection.execute(_WAITING)
+        return [decode_in(content) for (content,) in await cursor.fetchall()]
     except InvalidInbound as error:
         raise TapebotError(
             _("a waiting message in the database cannot be read: nothing of the bus was copied")
         ) from error
-    return found
 
 
 def _key(*written: str) -> Key:
     """Decode a session and an id; one of which only the digest is known stays as it is."""
     session, number = (one if (text := decode_key(one)) is None else text for one in written)
     return session, number
-
-
-async def _queues(connection: Connection) -> list[sql.Composable]:
-    cursor = await connection.execute("select queues from tapebot.bus")
-    row = await cursor.fetchone()
-    count = int(row[0]) if row is not None else 0
-    return [sql.Identifier("pgmq", f"q_inbound_{number}") for number in range(count)]

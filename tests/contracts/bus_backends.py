@@ -79,8 +79,7 @@ class PostgresBackend:
     def _begin(self) -> None:
         # Those before have been killed: their leases have ended.
         with psycopg.connect(self._url, autocommit=True) as connection:
-            for n in range(8):
-                connection.execute(f"update pgmq.q_inbound_{n} set vt = clock_timestamp()".encode())
+            connection.execute("update tapebot.inbound set free_at = clock_timestamp()")
         self.bus = PostgresBus(
             self._database,
             self._wakeups,
@@ -110,12 +109,12 @@ class PostgresBackend:
     async def counted(self, word: str) -> int:
         with psycopg.connect(self._url, autocommit=True) as connection:
             tables = connection.execute(
-                "select schemaname, tablename from pg_tables where schemaname in ('tapebot', 'pgmq')"
+                "select tablename from pg_tables where schemaname = 'tapebot'"
             ).fetchall()
             rows = [
                 str(row)
-                for schema, table in tables
-                for row in connection.execute(f"select t::text from {schema}.{table} t".encode())
+                for (table,) in tables
+                for row in connection.execute(f"select t::text from tapebot.{table} t".encode())
             ]
         return "\n".join(rows).count(word)
 

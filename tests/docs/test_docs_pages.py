@@ -32,7 +32,7 @@ NOT_RUN = {
     ("docs/backup.md", ""): "asks at a terminal; docs/howto/backup.md and restore.md run both",
     ("docs/budgets.md", "/budget"): "sums of a model with prices; docs/howto/budget.md runs it",
     ("docs/howto/erase-person.md", "tapebot memory erase telegram:42"): "asks at a terminal",
-    ("docs/howto/postgres.md", "tapebot db migrate"): "a database",
+    ("docs/howto/postgres.md", "tapebot db create"): "a database",
     ("docs/howto/service.md", "tapebot service install"): "root has none",
     ("docs/mcp.md", ""): "servers of others; tests/bot/mcp_client runs the commands",
     ("docs/performance.md", ""): "minutes; tests/test_bench_smoke.py measures each",

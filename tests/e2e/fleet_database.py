@@ -16,13 +16,11 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.tape.stores.postgres import PostgresTapeStore
 
-_QUEUES = 8
-
 _HEARD = """
-select convert_from(tape.name, 'UTF8'), convert_from(entry.body, 'UTF8')::json -> 'meta' ->> 'inbound', count(*)
+select convert_from(tape.name, 'UTF8'), convert_from(entry.line, 'UTF8')::json -> 'meta' ->> 'inbound', count(*)
 from tapebot.entry join tapebot.tape on tape.id = entry.tape
 where entry.kind = 'message' group by 1, 2
-having convert_from(min(entry.body), 'UTF8')::json -> 'meta' ->> 'inbound' is not null
+having convert_from(min(entry.line), 'UTF8')::json -> 'meta' ->> 'inbound' is not null
 """
 
 _GAPS = """
@@ -113,6 +111,5 @@ async def check_nothing_left(fleet: Fleet) -> None:
     for what, sql in _LEFT.items():
         [[count]] = await rows(fleet, sql)
         assert not count, f"{count} {what} are left"
-    for number in range(_QUEUES):
-        [[buried]] = await rows(fleet, f"select count(*) from pgmq.a_inbound_{number}")
-        assert not buried, f"{buried} messages were buried"
+    [[buried]] = await rows(fleet, "select count(*) from tapebot.dead_letter")
+    assert not buried, f"{buried} messages were buried"

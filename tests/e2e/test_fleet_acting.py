@@ -52,7 +52,7 @@ create table public.trap (name bytea);
 create function public.trap() returns trigger language plpgsql as $$
 begin
     -- Whoever writes this is killed meanwhile. It is written all the same, unless this is ended.
-    if exists (select from public.trap where name = new.name) then
+    if exists (select from public.trap where position('"name":"'::bytea || name || '"'::bytea in new.line) > 0) then
         perform pg_sleep(0.4);
     end if;
     return new;
@@ -63,18 +63,18 @@ create trigger trap before insert on tapebot.entry for each row execute function
 _SET = "insert into public.trap values (convert_to(%s, 'UTF8'))"
 
 _HOLDER = """
-select headers ->> 'holder' from tapebot.inbound
-where headers ->> 'x-pgmq-group' = %s and headers ? 'holder' and vt > clock_timestamp()
+select holder from tapebot.inbound
+where session = %s and holder is not null and free_at > clock_timestamp()
 """
 
 # One more death and its person would have to ask for it again, as of what kills its holders.
 _IN_DANGER = """
 select count(*) from tapebot.inbound
-where headers ->> 'kind' = 'in' and read_ct - coalesce((headers ->> 'returned')::int, 0) > 3
+where kind = 'in' and reads - returned > 3
 """
 
 _LEFT = """
-select (select count(*) from tapebot.inbound where headers ->> 'kind' = 'in')
+select (select count(*) from tapebot.inbound where kind = 'in')
     + (select count(*) from tapebot.outbox)
 """
 

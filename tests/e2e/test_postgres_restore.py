@@ -28,7 +28,7 @@ from testkit.postgres import PostgresServer
 SEED = 20_261_125
 
 _QUIET = """
-select (select count(*) from tapebot.inbound where headers ->> 'kind' = 'in')
+select (select count(*) from tapebot.inbound where kind = 'in')
     + (select count(*) from tapebot.outbox) + (select count(*) from tapebot.spool where raw is not null)
 """
 
@@ -182,7 +182,7 @@ async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goe
         try:
             await anyio.to_thread.run_sync(before.start)
             url = before.create()
-            tapebot("db", "migrate", url=url, home=tmp_path)
+            tapebot("db", "create", url=url, home=tmp_path)
             async with open_world(chance, people=8, database=url, server=before) as world:
                 fleet = Fleet(world, tmp_path)
                 async with fleet.running(gateways=1, workers=2):

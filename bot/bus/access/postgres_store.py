@@ -11,8 +11,7 @@ from typing import Any
 from bot.bus.access.access_list import AccessList
 from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
-from bot.core.database.connections import Database
-from bot.core.database.pool import Row
+from bot.core.database.connections import Database, Row
 from bot.core.errors import BusError, SettingsError
 from bot.core.i18n import N_, _
 from bot.core.ids import new_id

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from bot.bus.media.blobs import Blobs
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection, Row
+from bot.core.database.connections import Connection, Database, Row
 
 _SECONDS = 60.0
 """Seconds for one query: the largest accepted files have tens of megabytes."""

@@ -35,13 +35,6 @@ _KINDS: dict[str, type[Answer | PartialAnswer | Activity]] = {
     "partial": PartialAnswer,
     "activity": Activity,
 }
-_STORED_NAMES = {
-    "sent_message_ids": "shown",
-    "replaced_message_id": "replaces",
-    "report_to": "of",
-}
-"""The names in the database of fields that are called otherwise here."""
-
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -91,9 +84,6 @@ def decode(text: str) -> Outbound:
     values: dict[str, Any] = json.loads(text)
     kind = _KINDS[values.pop("kind")]
     values["address"] = Address(*values["address"])
-    for name, stored in _STORED_NAMES.items():
-        if stored in values:
-            values[name] = values.pop(stored)
     if "sent_message_ids" in values:
         values["sent_message_ids"] = tuple(values["sent_message_ids"])
     if kind is Answer:
@@ -125,9 +115,7 @@ def decode_report(text: str) -> DeliveryReport:
 
 
 def _values(item: Outbound | DeliveryReport) -> dict[str, Any]:
-    return {
-        _STORED_NAMES.get(each.name, each.name): getattr(item, each.name) for each in fields(item)
-    }
+    return {each.name: getattr(item, each.name) for each in fields(item)}
 
 
 def _address(address: Address) -> tuple[str, str, str | None]:

@@ -64,7 +64,6 @@ class HeldSession:
     Attributes:
         session: The session's key.
         group: The key as the database has it.
-        queue: The queue that holds the session's rows.
         token: The row whose lease is the hold.
         reads: How often that row was read, including this time.
         ends: When the hold ends by the local clock unless it is renewed.
@@ -83,7 +82,6 @@ class HeldSession:
 
     session: str
     group: str
-    queue: int
     token: int
     reads: int
     ends: float

@@ -10,7 +10,6 @@ Rule 3: of messages that may kill their holders, this process handles one at a t
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +56,6 @@ class HeldSessions:
         self._wakeups = wakeups
         self._max_sessions = max_sessions
         self._lease = lease
-        self._queues: tuple[int, ...] = ()
         self._ready: deque[HeldSession] = deque()
         # Holds taken again while the worker of the lost hold has not ended yet.
         self._again: dict[str, HeldSession] = {}
@@ -65,7 +63,6 @@ class HeldSessions:
         self._claimers = 0
         self._claimed = anyio.Event()
         self._poll_requested = anyio.Event()
-        self._queues_to_poll: set[int] = set()
         self._left = anyio.Event()
         # Fetching and releasing exclude each other: see rule 2.
         self._lock = anyio.Lock()
@@ -77,7 +74,7 @@ class HeldSessions:
         self._claimers += 1
         try:
             while not self._ready:
-                self.poll_now(*self._queues)
+                self._poll_requested.set()
                 if self._claimed.is_set():
                     self._claimed = anyio.Event()
                 await self._claimed.wait()
@@ -129,25 +126,13 @@ class HeldSessions:
             if hold.released:
                 self.leave(hold)
 
-    def poll_now(self, *queues: int) -> None:
-        """Poll queues at once."""
-        self._queues_to_poll.update(queues)
-        self._poll_requested.set()
-
     # Background work.
 
     async def run(self) -> None:
         """Poll, renew and release until cancelled."""
-        while not self._queues:
-            try:
-                self._queues = tuple(range(await self._queries.queues()))
-            except BusError as error:
-                logger.warning("the bus waits for its database: %s", error)
-                await anyio.sleep(_RETRY_SECONDS)
         async with anyio.create_task_group() as tasks:
-            for queue in self._queues:
-                for topic in self._queries.topics(queue):
-                    tasks.start_soon(self._listen, queue, topic)
+            for topic in self._queries.topics:
+                tasks.start_soon(self._listen, topic)
             tasks.start_soon(self._poll_repeatedly)
             tasks.start_soon(self._renew)
             tasks.start_soon(self._release_repeatedly)
@@ -165,24 +150,21 @@ class HeldSessions:
             while self._leaving:
                 await self._release(self._leaving.popleft())
 
-    async def _listen(self, queue: int, topic: str) -> None:
+    async def _listen(self, topic: str) -> None:
         while True:
             await self._wakeups.event(topic).wait()
-            self.poll_now(queue)
+            self._poll_requested.set()
 
     async def _poll_repeatedly(self) -> None:
-        due, refused = -math.inf, False
+        refused = False
         while True:
-            with anyio.move_on_at(due):
+            # Of wake-ups that follow another closely some are not sent.
+            with anyio.move_on_after(POLL):
                 await self._poll_requested.wait()
             self._poll_requested = anyio.Event()
-            queues, self._queues_to_poll = self._queues_to_poll, set()
-            if (now := anyio.current_time()) >= due:
-                # Of wake-ups that follow another closely some are not sent.
-                queues, due = set(self._queues), now + POLL
             try:
                 async with self._lock:
-                    await self._poll(queues)
+                    await self._poll()
                 refused = False
             except BusError as error:
                 if not refused:
@@ -190,12 +172,8 @@ class HeldSessions:
                 refused = True
                 await anyio.sleep(_RETRY_SECONDS)
 
-    async def _poll(self, queues: set[int]) -> None:
-        holds = [
-            held_session
-            for held_session in self.held.values()
-            if held_session.queue in queues and self._serves(held_session)
-        ]
+    async def _poll(self) -> None:
+        holds = [hold for hold in self.held.values() if self._serves(hold)]
         most = min(self._claimers - len(self._ready), self._max_sessions - len(self.held))
         if self._claimers and len(self.held) >= self._max_sessions:
             self._request_releases()
@@ -203,7 +181,7 @@ class HeldSessions:
             return
         wary = any(held_session.suspects for held_session in self.held.values())
         asked = anyio.current_time()
-        inbound_rows = await self._queries.poll(holds, queues, max(most, 0), wary=wary)
+        inbound_rows = await self._queries.poll(holds, max(most, 0), wary=wary)
         for inbound_row in inbound_rows:
             if inbound_row.hold_index is None:
                 await self._handle_claimed(inbound_row, asked)
@@ -232,9 +210,9 @@ class HeldSessions:
 
     async def _handle_row(self, hold: HeldSession, inbound_row: InboundRow) -> None:
         """Handle a new row of a held session."""
-        if inbound_row.kind == "lost":
+        if inbound_row.news == "lost":
             self._mark_lost(hold)
-        elif inbound_row.kind == "letgo":
+        elif inbound_row.news == "wanted":
             if hold.release_requested_by != inbound_row.body:
                 hold.release_requested_by = inbound_row.body
                 hold.add(ReleaseRequest())
@@ -243,20 +221,14 @@ class HeldSessions:
 
     async def _handle_claimed(self, inbound_row: InboundRow, asked: float) -> None:
         """Handle the first row of a session that was just claimed."""
-        group = str(inbound_row.headers["x-pgmq-group"])
+        group = inbound_row.group
         hold = HeldSession(
-            *(
-                decode_key(group) or group,
-                group,
-                inbound_row.queue,
-                inbound_row.id,
-                inbound_row.reads,
-            ),
+            *(decode_key(group) or group, group, inbound_row.id, inbound_row.reads),
             ends=asked + self._lease,
             after_in=inbound_row.id,
             after_report=inbound_row.id,
         )
-        kind = inbound_row.headers["kind"]
+        kind = inbound_row.kind
         if kind in ("in", "report"):
             wary = any(held_session.suspects for held_session in self.held.values())
             if (
@@ -287,7 +259,7 @@ class HeldSessions:
         self._ready.append(hold)
         self._claimed.set()
         # More may wait behind the first message.
-        self.poll_now(hold.queue)
+        self._poll_requested.set()
         if not self._claimers:
             # Whoever asked for it left while the database answered.
             self._return_ready()
@@ -328,7 +300,7 @@ class HeldSessions:
                     kept = await self._queries.renew(held_sessions)
                     self.counts["renewals"] += len(kept)
                     for other in held_sessions:
-                        if (other.queue, other.token) in kept:
+                        if other.token in kept:
                             other.ends = asked + self._lease
                         else:
                             self._mark_lost(other)
@@ -374,10 +346,11 @@ async def hold_session(
     with anyio.move_on_after(_RELEASE_SECONDS):
         while True:
             asked = anyio.current_time()
-            queue, token, reads, holder = await queries.hold(group, call)
+            free = wakeups.event("inbound")
+            token, reads, holder = await queries.hold(group, call)
             if token is not None and reads is not None:
-                return HeldSession(session, group, queue, token, reads, asked + lease)
-            await wakeups.wait(wakeups.event(f"inbound:{queue}"), POLL)
+                return HeldSession(session, group, token, reads, asked + lease)
+            await wakeups.wait(free, POLL)
     raise SessionBusy(
         _(
             "the session is running in another process{name}: wait for its answer, or stop it with "

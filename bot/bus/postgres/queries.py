@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,42 +17,32 @@ from bot.bus.postgres.codec import (
     stream_coalescing_key,
 )
 from bot.bus.postgres.held_session import HeldSession
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection, Row
+from bot.core.database.connections import Connection, Database, Row
 from bot.core.errors import BusError, SessionLost
 
 _ACCEPTED = -1
 _DUPLICATE = -2
 _LOCKED_FOR = "5s"
+_TABLES = "tapebot.inbound, tapebot.dead_letter, tapebot.outbox, tapebot.outfile, tapebot.live"
 
 # Arrays are sent as text.
-_POLL = """select * from tapebot.poll(%s, %s, true, %s, %s::int[], %s::int[], %s::text[], %s::bigint[],
-    %s::int[], %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
-_RENEW = "select * from tapebot.renew(%s, %s::int[], %s::bigint[], %s::int[])"
-_DONE = "select tapebot.done(%s, %s, %s, %s::bigint[])"
-_RELEASE = """select tapebot.release(
-    %s, %s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s)"""
+_POLL = """select * from tapebot.poll(%s, %s, %s, %s::text[], %s::bigint[], %s::int[],
+    %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
+_RENEW = "select tapebot.renew(%s, %s::bigint[], %s::int[])"
+_DONE = "select tapebot.done(%s, %s, %s::bigint[])"
+_RELEASE = "select tapebot.release(%s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s)"
 # Count these as returned, as ``release`` does: the process lost the hold but did not die.
-_OUTLIVED = """update pgmq.q_inbound_{} set headers = headers || jsonb_build_object(
-    'returned', coalesce((headers ->> 'returned')::int, 0) + 1) where msg_id = any(%s::bigint[])"""
+_OUTLIVED = "update tapebot.inbound set returned = returned + 1 where id = any(%s::bigint[])"
 _PUBLISH = "select tapebot.publish(%s, %s, %s, %s, %s, %s, %s)"
-# Keep the chat's shard: the author of a command from another surface is not in the chat, and a
-# schedule is on no platform.
-_PUBLISH_ELSEWHERE = """
-select tapebot.publish(%s, %s, %s, %s, %s, coalesce(r.shard, 0), coalesce(r.shards, 1))
-from (select) as once left join tapebot.route r on r.session = %s"""
-_SEND = "select tapebot.send(%s, %s, %s, %s, %s, %s::bytea[])"
-# ``send`` checks the chat's own session for a final report; here it is in another session.
-_SEND_ELSEWHERE = f"""{_SEND} where not exists (
-    select from tapebot.inbound where headers ->> 'x-pgmq-group' = %s
-        and headers ->> 'kind' = 'report' and headers ->> 'answer' = %s)"""
+_HOLD = "select * from tapebot.hold(%s, %s, %s, %s)"
+_SEND = "select tapebot.send(%s, %s, %s, %s, %s, %s, %s::bytea[])"
 _STATISTICS = """
-select queue, count(*) filter (where headers ->> 'kind' = 'in'),
-    count(distinct headers ->> 'x-pgmq-group'),
+select count(*) filter (where kind = 'in'), count(distinct session),
     coalesce(extract(epoch from clock_timestamp()
-        - min(enqueued_at) filter (where headers ->> 'kind' = 'in')), 0)::float
-from tapebot.inbound group by queue order by queue"""
-_WAITING = "select exists (select from tapebot.inbound where headers ->> 'kind' = 'in')"
+        - min(queued_at) filter (where kind = 'in')), 0)::float,
+    (select count(*) from tapebot.outbox)
+from tapebot.inbound"""
+_WAITING = "select exists (select from tapebot.inbound where kind = 'in')"
 _FORGET = """
 with gone as (
     delete from tapebot.seen where ctid = any(array(
@@ -67,20 +57,28 @@ _FORGOTTEN_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class InboundRow:
-    """A row of ``tapebot.poll``: its kind, the index of its hold among those given, the message."""
+    """A row of ``tapebot.poll``.
 
-    kind: str
+    Attributes:
+        news: ``head`` of a session that is held now, ``more`` behind one; ``lost`` or ``wanted``
+            for a hold.
+        hold_index: The hold's place among those given, from 1; None for a head.
+        id: The row's id, and so on: the columns of ``tapebot.inbound``; None without a row.
+    """
+
+    news: str
     hold_index: int | None
-    queue: int
     id: int
+    kind: str | None
     reads: int
+    returned: int
+    group: str
     body: str | None
-    headers: dict[str, Any]
 
     @property
     def deaths(self) -> int:
         """How many holders received it and never returned it."""
-        return self.reads - 1 - int(self.headers.get("returned", 0))
+        return self.reads - 1 - self.returned
 
 
 class Queries:
@@ -97,9 +95,10 @@ class Queries:
         self._holder = holder
         self._lease = lease
 
-    def topics(self, queue: int) -> tuple[str, str]:
-        """Return the topics of a queue: of its free sessions, and of those that this process holds."""
-        return f"inbound:{queue}", f"inbound:{queue}@{self._holder}"
+    @property
+    def topics(self) -> tuple[str, str]:
+        """The topics of free sessions, and of those that this process holds."""
+        return "inbound", f"inbound@{self._holder}"
 
     async def publish(
         self, inbound: Inbound, record: str, *, capacity: int, shard: int, shards: int
@@ -113,72 +112,69 @@ class Queries:
         Raises:
             BusError: The database refused, or cannot be reached.
         """
-        session = encode_key(inbound.session)
-        values = [session, encode_key(inbound.id), uuid.uuid4(), record, capacity]
-        if inbound.answer_to is None and inbound.cause == PERSON:
-            [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
-        else:
-            [[found]] = await self.fetch(_PUBLISH_ELSEWHERE, [*values, session])
+        values = [encode_key(inbound.session), encode_key(inbound.id), uuid.uuid4(), record]
+        # Keep the chat's shard: the author of a command from another surface is not in the chat,
+        # and a schedule is on no platform.
+        here = inbound.answer_to is None and inbound.cause == PERSON
+        place = [shard, shards] if here else [None, None]
+        [[found]] = await self.fetch(_PUBLISH, [*values, capacity, *place])
         verdict = int(found)
         return None if verdict == _ACCEPTED else 0 if verdict == _DUPLICATE else verdict
 
     async def poll(
-        self, holds: Sequence[HeldSession], queues: Collection[int], most: int, *, wary: bool
+        self, holds: Sequence[HeldSession], most: int, *, wary: bool
     ) -> list[InboundRow]:
-        """Return new rows of these holds, and the first rows of free sessions, which are now held.
+        """Return new rows of these holds, and the heads of free sessions, which are now held.
 
         Args:
             holds: Holds to fetch more rows for.
-            queues: Queues to look for free sessions in.
             most: The most free sessions to take.
             wary: Whether to leave out suspects, which may kill their holders.
         """
         rows = await self.fetch(
             _POLL,
             [
-                *(self._lease, self._holder, most, list(queues)),
-                *_columns(holds),
-                _array(held_session.after_in for held_session in holds),
-                _array(held_session.after_report for held_session in holds),
-                _array(held_session.capacity for held_session in holds),
-                _array(wary or held_session.busy for held_session in holds),
+                *(self._lease, self._holder, most),
+                _array(_quoted(hold.group) for hold in holds),
+                *_tokens(holds),
+                _array(hold.after_in for hold in holds),
+                _array(hold.after_report for hold in holds),
+                _array(hold.capacity for hold in holds),
+                _array(wary or hold.busy for hold in holds),
             ],
         )
-        return [InboundRow(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
+        return [
+            InboundRow(news, n, i or 0, kind, reads or 0, returned or 0, group or "", body)
+            for news, n, i, kind, reads, returned, group, body in rows
+        ]
 
-    async def renew(self, holds: Sequence[HeldSession]) -> set[tuple[int, int]]:
-        """Renew holds; return queue and token of those that are still held."""
-        queues, _, tokens, reads = _columns(holds)
+    async def renew(self, holds: Sequence[HeldSession]) -> set[int]:
+        """Renew holds; return the tokens of those that are still held."""
         seconds = min(10.0, self._lease / 3)
-        rows = await self.fetch(_RENEW, [self._lease, queues, tokens, reads], seconds=seconds)
-        return {(queue, token) for queue, token in rows}
+        rows = await self.fetch(_RENEW, [self._lease, *_tokens(holds)], seconds=seconds)
+        return {token for (token,) in rows}
 
     async def done(self, hold: HeldSession, ids: Iterable[int]) -> bool:
         """Remove rows that are done; return False if the hold is lost."""
-        return bool(
-            (await self.fetch(_DONE, [hold.queue, hold.token, hold.reads, list(ids)]))[0][0]
-        )
+        return bool((await self.fetch(_DONE, [hold.token, hold.reads, list(ids)]))[0][0])
 
     async def release(self, hold: HeldSession, *, pause: float = 0.0) -> None:
         """End a hold; rows that are not done are available to others after a pause."""
-        values = [hold.queue, hold.group, hold.token, hold.reads, hold.settled]
+        values = [hold.group, hold.token, hold.reads, hold.settled]
         await self.fetch(_RELEASE, [*values, list(hold.working), hold.fetched, pause])
 
     async def record_survival(self, hold: HeldSession) -> None:
         """Record that this process lost a hold but did not die."""
-        await self.fetch(_OUTLIVED.format(hold.queue), [[*hold.working, *hold.fetched]])
+        await self.fetch(_OUTLIVED, [[*hold.working, *hold.fetched]])
 
-    async def hold(self, group: str, call: str) -> tuple[int, int | None, int | None, str | None]:
-        """Hold a free session; return queue, token, reads and holder.
+    async def hold(self, group: str, call: str) -> tuple[int | None, int | None, str | None]:
+        """Hold a free session; return token, reads and holder.
 
         The token is None if the session is not free.
         """
-        [row] = await self.fetch(
-            "select * from tapebot.hold(%s, %s, %s, %s, %s)",
-            [group, call, "", self._lease, self._holder],
-        )
-        queue, token, reads, holder = row
-        return queue, token, reads, holder
+        [row] = await self.fetch(_HOLD, [group, call, self._lease, self._holder])
+        token, reads, holder = row
+        return token, reads, holder
 
     async def dead_letter(self, hold: HeldSession, row: int, notice: Answer | None) -> None:
         """Remove a message that cannot be handled from its queue, and notify its chat.
@@ -189,13 +185,11 @@ class Queries:
 
         async def work(connection: Connection) -> bool:
             cursor = await connection.execute(
-                "select tapebot.bury(%s, %s, %s, %s, %s)",
-                [hold.queue, hold.group, hold.token, hold.reads, row],
+                "select tapebot.bury(%s, %s, %s, %s)", [hold.group, hold.token, hold.reads, row]
             )
             kept = bool((await cursor.fetchall())[0][0])
             if kept and notice is not None:
-                sql, values = _sending(notice, [])
-                await connection.execute(sql.encode(), values)
+                await connection.execute(_SEND, _sending(notice, []))
             return kept
 
         with self.database.errors_as(BusError):
@@ -217,7 +211,7 @@ class Queries:
 
     async def write_answer(self, answer: Answer, files: Sequence[bytes | None]) -> None:
         """Write an answer for its channel, unless it is on its way already."""
-        await self.fetch(*_sending(answer, files))
+        await self.fetch(_SEND, _sending(answer, files))
 
     async def claim_outbound(
         self, channel: str, shard: int, shards: int, consumer_id: int, most: int
@@ -254,23 +248,14 @@ class Queries:
         return bool((await self.fetch(_WAITING))[0][0])
 
     async def statistics(self) -> dict[str, Any]:
-        """Return the depth and age of the queues, and the number of undelivered answers."""
-        queues = await self.fetch(_STATISTICS)
-        [[answers]] = await self.fetch("select count(*) from tapebot.outbox")
-        [[count]] = await self.fetch("select queues from tapebot.bus")
-        depth = dict.fromkeys(range(count), 0) | {row[0]: row[1] for row in queues}
-        age = dict.fromkeys(range(count), 0.0) | {row[0]: row[3] for row in queues}
+        """Return how much waits and for how long, and the number of undelivered answers."""
+        [[pending, sessions, seconds, answers]] = await self.fetch(_STATISTICS)
         return {
-            "pending": sum(depth.values()),
-            "sessions": sum(row[2] for row in queues),
+            "pending": pending,
+            "sessions": sessions,
             "undelivered_answers": answers,
-            "depth": depth,
-            "oldest_seconds": age,
+            "oldest_seconds": seconds,
         }
-
-    async def queues(self) -> int:
-        """Return how many queues there are."""
-        return int((await self.fetch("select queues from tapebot.bus"))[0][0])
 
     async def forget(self) -> None:
         """Delete platform ids older than 90 days, which no platform sends again, a slice at a time.
@@ -287,14 +272,11 @@ class Queries:
 
         A plain vacuum frees the rows' space and leaves their bytes there.
         """
-        count = await self.queues()
-        tables = [f"pgmq.{letter}_inbound_{n}" for n in range(count) for letter in "qa"]
-        tables += ["tapebot.outbox", "tapebot.outfile", "tapebot.live"]
         with self.database.errors_as(BusError):
             async with self.database.dedicated_connection() as connection:
-                await connection.execute("select tapebot.silence()")
+                await connection.execute("update tapebot.dead_letter set body = null")
                 await connection.execute(f"set lock_timeout = '{_LOCKED_FOR}'".encode())
-                await connection.execute(f"vacuum (full) {', '.join(tables)}".encode())
+                await connection.execute(f"vacuum (full) {_TABLES}".encode())
 
     async def fetch(
         self, sql: str, values: Sequence[Any] = (), *, seconds: float = 10.0
@@ -308,14 +290,9 @@ class Queries:
             return await self.database.fetch(sql, values, seconds=seconds)
 
 
-def _columns(holds: Sequence[HeldSession]) -> tuple[str, str, str, str]:
-    """Return queues, groups, tokens and reads as PostgreSQL's arrays."""
-    return (
-        _array(held_session.queue for held_session in holds),
-        _array(_quoted(held_session.group) for held_session in holds),
-        _array(held_session.token for held_session in holds),
-        _array(held_session.reads for held_session in holds),
-    )
+def _tokens(holds: Sequence[HeldSession]) -> tuple[str, str]:
+    """Return tokens and reads as PostgreSQL's arrays."""
+    return _array(hold.token for hold in holds), _array(hold.reads for hold in holds)
 
 
 def _array(values: Iterable[object]) -> str:
@@ -328,11 +305,10 @@ def _quoted(group: str) -> str:
     return f'"{escaped}"'
 
 
-def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[Any]]:
-    """Return the statement that writes an answer for its channel, and its values."""
+def _sending(answer: Answer, files: Sequence[bytes | None]) -> list[Any]:
+    """Return the values of the statement that writes an answer for its channel."""
     done = None if answer.stream is None else stream_coalescing_key(answer.stream)
-    chat, known_by = encode_key(answer.address.session), encode_key(answer.id)
-    values = [answer.address.channel, chat, known_by, encode(answer), done, list(files)]
-    if answer.report_to is None:
-        return _SEND, values
-    return _SEND_ELSEWHERE, [*values, encode_key(answer.report_to), known_by]
+    chat = encode_key(answer.address.session)
+    told = chat if answer.report_to is None else encode_key(answer.report_to)
+    key = encode_key(answer.id)
+    return [answer.address.channel, chat, told, key, encode(answer), done, list(files)]

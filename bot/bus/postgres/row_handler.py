@@ -58,7 +58,7 @@ class InboundRowHandler:
 
     async def handle(self, hold: HeldSession, inbound_row: InboundRow) -> bool:
         """Queue a row for the session's worker; return False if it became a dead letter."""
-        is_report = inbound_row.headers["kind"] == "report"
+        is_report = inbound_row.kind == "report"
         if is_report:
             hold.after_report = inbound_row.id
         else:
@@ -71,9 +71,7 @@ class InboundRowHandler:
                 return True
             record = decode_in(str(inbound_row.body))
         except InvalidInbound:
-            logger.exception(
-                "message %d of queue %d cannot be read", inbound_row.id, inbound_row.queue
-            )
+            logger.exception("message %d cannot be read", inbound_row.id)
             await self._bury(hold, inbound_row.id, None)
             return False
         hold.session = record.inbound.session
@@ -94,7 +92,7 @@ class InboundRowHandler:
 
     async def _bury(self, hold: HeldSession, row: int, inbound: Inbound | None) -> None:
         self._counts["poison"] += 1
-        notice = None if inbound is None else _notice(inbound, f"buried-{hold.queue}-{row}")
+        notice = None if inbound is None else _notice(inbound, f"buried-{row}")
         try:
             await self._queries.dead_letter(hold, row, notice)
         except SessionLost:

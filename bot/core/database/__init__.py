@@ -1,10 +1,9 @@
-"""PostgreSQL shared by processes: connections, migrations, wake-ups, leases, health checks."""
+"""PostgreSQL shared by processes: connections, tables, wake-ups, leases, health checks."""
 
 __all__ = [
     "connections",
     "health_checks",
     "leases",
-    "migrations",
-    "pool",
+    "schema",
     "wakeups",
 ]

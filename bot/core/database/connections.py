@@ -16,15 +16,17 @@ import anyio
 import psycopg
 import stamina
 from psycopg import AsyncConnection, conninfo, errors
-from psycopg_pool import PoolClosed, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from bot.core.database.pool import Connection, ConnectionPool, Row
 from bot.core.errors import DatabaseUnavailable, SettingsError
 from bot.core.i18n import _
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Row = tuple[Any, ...]
+Connection = AsyncConnection[Row]
 
 RETRY_SECONDS = 30.0
 """Seconds for which an operation is retried while the server is unreachable."""
@@ -73,7 +75,7 @@ class Database:
     ) -> None:
         self._parameters = connection_parameters(url)
         self._retry_seconds = retry_seconds
-        self._pool = ConnectionPool(
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo.make_conninfo(**self._parameters),
             kwargs={"autocommit": True},
             min_size=1,
@@ -258,9 +260,7 @@ class Database:
     async def _attempt(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
         # One scope for all: each costs as much CPU as a tenth of a small statement.
         with anyio.CancelScope(shield=True, deadline=anyio.current_time() + seconds):
-            connection = self._pool.take()
-            if connection is None:
-                connection = await self._pool.getconn(min(seconds, _QUEUE))
+            connection = await self._pool.getconn(min(seconds, _QUEUE))
             try:
                 result = await work(connection)
             except BaseException as error:
@@ -272,9 +272,8 @@ class Database:
                 with anyio.CancelScope(shield=True):
                     await self._pool.putconn(connection)
                 raise
-            if not self._pool.give(connection):
-                with anyio.CancelScope(shield=True):
-                    await self._pool.putconn(connection)
+            with anyio.CancelScope(shield=True):
+                await self._pool.putconn(connection)
             return result
         raise TimeoutError
 

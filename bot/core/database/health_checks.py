@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from bot.core.database.connections import Database
 from bot.core.database.leases import Leases
-from bot.core.database.migrations import check_schema_version, load_migrations
+from bot.core.database.schema import check_schema
 from bot.core.telemetry.instruments import MetricSample
 from bot.core.telemetry.metrics import LEASES_HELD, LEASES_LOST
 
@@ -17,24 +17,13 @@ _ONCE = 0.001
 def database_check(database: Database) -> Callable[[], Awaitable[str | None]]:
     """Return a health check: the database answers, and its schema is of this version.
 
-    It raises the errors of ``bot.core.database.migrations.check_schema_version``.
+    It raises the errors of ``bot.core.database.schema.check_schema``.
     """
-    known = len(load_migrations())
-    agreed = False
 
     async def ask() -> str | None:
-        nonlocal agreed
-        # After one full comparison counting suffices: applied migrations never change.
-        if agreed:
-            # No retry: the check runs again anyway.
-            [[done]] = await database.fetch(
-                "select count(*) from tapebot.migration", retry_seconds=_ONCE
-            )
-            # A newer version migrates first, and adds only what this version can ignore.
-            agreed = done >= known
-        if not agreed:
-            await check_schema_version(database)
-            agreed = True
+        # No retry: the check runs again anyway.
+        await database.fetch("select 1", retry_seconds=_ONCE)
+        await check_schema(database)
         return None
 
     return ask

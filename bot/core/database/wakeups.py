@@ -13,8 +13,7 @@ import logging
 import anyio
 import psycopg
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.errors import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
@@ -106,4 +105,4 @@ def line_of(topic: str) -> str:
 
 
 def _has_own_line(topic: str) -> bool:
-    return topic.startswith("outbound:") or (topic.startswith("inbound:") and "@" in topic)
+    return topic.startswith(("outbound:", "inbound@"))

@@ -34,12 +34,10 @@ DELIVERY_SECONDS = Histogram(
 INBOUND_DEPTH = PolledMetric(
     "tapebot_inbound_messages",
     "Accepted messages that are not finished, in all processes that share the bus.",
-    ("queue",),
 )
 INBOUND_AGE = PolledMetric(
     "tapebot_inbound_oldest_seconds",
     "Age of the oldest accepted message that is not finished.",
-    ("queue",),
 )
 UNDELIVERED = PolledMetric(
     "tapebot_undelivered_answers",

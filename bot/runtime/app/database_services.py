@@ -52,10 +52,10 @@ async def open_database_services(settings: Settings) -> AsyncIterator[DatabaseSe
         return
     async with open_database(settings) as database:
         from bot.core.database.leases import Leases
-        from bot.core.database.migrations import check_schema_version
+        from bot.core.database.schema import check_schema
         from bot.core.database.wakeups import Wakeups
 
-        await check_schema_version(database)
+        await check_schema(database)
         wakeups = Wakeups(database)
         holder = f"{socket.gethostname()}/{os.getpid()}/{new_id('process')}"
         leases = Leases(database, wakeups, holder, seconds=settings.lease_seconds)

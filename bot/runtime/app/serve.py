@@ -110,6 +110,7 @@ async def _run(
         channels = (
             [] if role == "worker" else configured_channels(app, announce, console=role == "both")
         )
+        tasks.start_soon(app.store.run)
         if role != "gateway":
             _start_sessions(app, tasks, monitoring)
         if app.database_services is None:
@@ -133,7 +134,6 @@ def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | N
     """Start the supervisor and the background tasks that follow the tapes."""
     _watch(tasks, monitoring, "sessions", app.supervisor.run)
     _watch(tasks, monitoring, "schedules", partial(_run_scheduler, app))
-    tasks.start_soon(app.store.run)
     if (elsewhere := make_remote_erasures(app)) is not None:
         _watch(tasks, monitoring, "erasures", elsewhere.run)
     if app.vectors is not None:

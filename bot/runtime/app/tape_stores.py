@@ -46,7 +46,7 @@ async def open_tape_store(
     if shared is None and settings.database_url is not None:
         async with (
             open_database_services(settings) as opened,
-            open_tape_store(settings, clock=clock, shared=opened) as store,
+            open_tape_store(settings, clock=clock, read_only=read_only, shared=opened) as store,
         ):
             yield store
         return
@@ -56,7 +56,14 @@ async def open_tape_store(
         from bot.tape.stores.postgres import PostgresTapeStore
 
         workspace = settings.workspace_id or ""
-        store = PostgresTapeStore(shared.database, shared.wakeups, clock=clock, workspace=workspace)
+        store = PostgresTapeStore(
+            shared.database,
+            shared.wakeups,
+            clock=clock,
+            workspace=workspace,
+            # Who only reads is soon gone, and would leave what others erase meanwhile.
+            index_folder=None if read_only else settings.home / "index",
+        )
     try:
         yield store
     finally:

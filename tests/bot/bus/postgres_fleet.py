@@ -18,7 +18,6 @@ from bot.core.database.wakeups import Wakeups
 
 HERE = Address("fake", "1")
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
-QUEUES = 8
 
 
 def inbound(message_id: str, address: Address = HERE, text: str = "hi") -> Inbound:
@@ -72,10 +71,7 @@ class Fleet:
     def end_leases(self) -> None:
         """Let the leases of whoever was stopped end now, as they do in time."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            for queue in range(QUEUES):
-                connection.execute(
-                    f"update pgmq.q_inbound_{queue} set vt = clock_timestamp()".encode()
-                )
+            connection.execute("update tapebot.inbound set free_at = clock_timestamp()")
 
     def rows(self, sql: str) -> list[tuple]:
         with psycopg.connect(self.url, autocommit=True) as connection:

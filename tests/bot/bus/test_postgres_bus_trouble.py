@@ -44,10 +44,9 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
     told = await port.receive()
     assert (told.address, told.text) == (HERE, DEAD_LETTER_NOTICE)
     assert (await gateway.bus.statistics())["pending"] == 0
-    queue = fleet.rows("select tapebot.queue_of('fake:1')")[0][0]
-    assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(True,)]
+    assert fleet.rows("select body is not null from tapebot.dead_letter") == [(True,)]
     await gateway.bus.purge()
-    assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(False,)]
+    assert fleet.rows("select body is not null from tapebot.dead_letter") == [(False,)]
 
 
 async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_try_again(

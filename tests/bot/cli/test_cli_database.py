@@ -73,7 +73,7 @@ def moved(home, url, capsys) -> str:
 
 
 def test_without_an_address_the_commands_say_which_setting_is_missing(home, capsys):
-    for command in (["db", "migrate"], ["db", "status"], ["migrate", "files", "postgres"]):
+    for command in (["db", "create"], ["db", "status"], ["migrate", "files", "postgres"]):
         assert main(command) == 2
         said = capsys.readouterr().err
         assert said.startswith("TAPEBOT_DATABASE_URL: not set")
@@ -84,13 +84,13 @@ def test_an_empty_database_is_set_up_and_says_so(home, monkeypatch, capsys):
     url = server().create()
     monkeypatch.setenv("TAPEBOT_DATABASE_URL", url)
     assert main(["tape", "list"]) == 1
-    assert "tapebot db migrate" in capsys.readouterr().err
+    assert "tapebot db create" in capsys.readouterr().err
     assert main(["db", "status"]) == 1
-    assert "waits\t0001_base.sql\n" in capsys.readouterr().out
-    assert main(["db", "migrate"]) == 0
-    assert "done\t0001_base.sql\n" in capsys.readouterr().out
-    assert main(["db", "migrate"]) == 0
-    assert "no step run" in capsys.readouterr().out
+    assert "no tables yet" in capsys.readouterr().out
+    assert main(["db", "create"]) == 0
+    assert "were created" in capsys.readouterr().out
+    assert main(["db", "create"]) == 0
+    assert "there already" in capsys.readouterr().out
     assert main(["db", "status"]) == 0
     assert "tapes: 0, entries: 0, waiting messages: 0, leases held: 0" in capsys.readouterr().out
     drop(url)
@@ -116,7 +116,7 @@ def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved
 
 def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
     with psycopg.connect(moved, autocommit=True) as connection:
-        connection.execute("update tapebot.entry set body = '[' where id = 2 and tape = 1")
+        connection.execute("update tapebot.entry set line = '[' where id = 2 and tape = 1")
     assert main(["tape", "verify", "telegram:42"]) == 1
     assert "telegram:42: " in capsys.readouterr().out
     assert main(["tape", "verify", "telegram:43"]) == 0
@@ -142,7 +142,7 @@ def test_the_doctor_says_what_is_wrong_with_a_database(home, monkeypatch, capsys
     monkeypatch.setenv("TAPEBOT_DATABASE_URL", empty)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
-    assert "-> tapebot db migrate" in said
+    assert "-> tapebot db create" in said
     drop(empty)
     monkeypatch.setenv(
         "TAPEBOT_DATABASE_URL", "postgresql://ada:secret@127.0.0.1:1/none?connect_timeout=1"

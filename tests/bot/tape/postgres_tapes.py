@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 
@@ -31,7 +32,12 @@ def gone(entry: TapeEntry) -> TapeEntry:
 
 @asynccontextmanager
 async def opened(
-    url: str, *, patience: float = 30.0, workspace: str = "", hears: bool = True
+    url: str,
+    *,
+    patience: float = 30.0,
+    workspace: str = "",
+    hears: bool = True,
+    index: Path | None = None,
 ) -> AsyncIterator[PostgresTapeStore]:
     """Open a store as a process of its own would."""
     database = Database(url, retry_seconds=patience)
@@ -41,7 +47,9 @@ async def opened(
         async with anyio.create_task_group() as tasks:
             if hears:
                 tasks.start_soon(wakeups.run)
-            yield PostgresTapeStore(database, wakeups, workspace=workspace)
+            store = PostgresTapeStore(database, wakeups, workspace=workspace, index_folder=index)
+            yield store
+            await store.close()
             tasks.cancel_scope.cancel()
     finally:
         await database.close()

@@ -1,20 +1,21 @@
-"""What the search in PostgreSQL keeps of tapes: what is asked for, at once, and nothing of what is gone."""
+"""What a search of tapes in PostgreSQL keeps, in the database and here: nothing of what any process erased."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import psycopg
 import pytest
-from postgres_tapes import TAPE, gone, opened, says
+from postgres_tapes import PATIENCE, TAPE, gone, opened, says
+from waiting import until
 
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres import PostgresTapeStore
 
-_TABLES = ("entry", "document", "vocabulary", "speaker", "label", "indexed", "tape")
+_TABLES = ("entry", "tape", "rewrite", "segment")
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def ids(store: PostgresTapeStore, text: str) -> list[int]:
 
 
 def kept(url: str, *words: str) -> list[str]:
-    """Return which words the tables of tapes and of the search hold, or what the server has sampled of them."""
+    """Return which words the tables of tapes hold, or what the server has sampled of them."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("set bytea_output = escape")
         connection.execute("analyze")
@@ -40,13 +41,19 @@ def kept(url: str, *words: str) -> list[str]:
     return [word for word in words if word in held]
 
 
+def indexed(folder: Path, *words: str) -> list[str]:
+    """Return which words the files of an index hold; the index keeps the stems of words."""
+    held = b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
+    return [word for word in words if word.encode() in held]
+
+
 async def test_an_erased_word_and_name_are_left_in_no_table_and_no_sample(store, url):
     zoe = {"id": "17", "name": "Zebedee"}
     secret = message("user", "a xylophone", sender=zoe, problem="zither", tags=["zounds"])
     kinds = [says("tea"), secret, event("zeppelin/flown", {"to": "Zanzibar"})]
     [tea, first, second] = await store.append_many(TAPE, kinds)
     assert await ids(store, "xylophone") == [first.id]
-    words = ("xylophon", "Zebedee", "zither", "zounds", "zeppelin", "Zanzibar")
+    words = ("xylophone", "Zebedee", "zither", "zounds", "zeppelin", "Zanzibar")
     assert kept(url, *words) == list(words)
     erased = [gone(first), TapeEntry(second.id, "event", {"name": "erased", "data": {}})]
     await store.erase(TAPE, erased)
@@ -54,17 +61,7 @@ async def test_an_erased_word_and_name_are_left_in_no_table_and_no_sample(store,
     assert await ids(store, "tea") == [tea.id]
 
 
-async def test_words_that_are_erased_before_they_are_indexed_are_never_found(store, url):
-    said = [says(text) for text in ("pie", "a bassoon", "pie again")]
-    first, erased, last = await store.append_many(TAPE, said)
-    await store.erase(TAPE, [gone(erased)])
-    assert await ids(store, "pie") == [first.id, last.id]
-    assert await ids(store, "bassoon") == kept(url, "bassoon") == []
-
-
-async def test_another_process_finds_what_the_one_that_wrote_it_never_indexed(
-    store, url, workspace
-):
+async def test_what_one_process_writes_every_other_finds_at_once(store, url, workspace):
     [first] = await store.append_many(TAPE, [says("a xylophone")])
     async with (
         opened(url, workspace=workspace) as other,
@@ -80,3 +77,56 @@ async def test_another_process_finds_what_the_one_that_wrote_it_never_indexed(
         await elsewhere.create_tape(TAPE)
         assert [entry.id for entry in await elsewhere.read(TAPE)] == [1]
         assert await ids(elsewhere, "xylophone") == await ids(elsewhere, "xylophne") == []
+
+
+@pytest.mark.parametrize("change", ["erase", "reset"])
+async def test_what_another_process_erases_is_gone_from_the_index_here_before_it_is_asked_again(
+    store, url, workspace, tmp_path, change
+):
+    said = await store.append_many(TAPE, [says("a xylophone"), says("pie"), says("a xylophone")])
+    async with opened(url, workspace=workspace, hears=False, index=tmp_path) as other:
+        assert await ids(other, "xylophone") == [said[0].id, said[2].id]
+        assert indexed(tmp_path, "xylophon", "pie") == ["xylophon", "pie"]
+        if change == "erase":
+            await store.erase(TAPE, [gone(said[0])])
+            # Once more, so that two erasures are behind one search.
+            await store.erase(TAPE, [gone(said[2])])
+        else:
+            await store.reset(TAPE, [says("pie")])
+        assert len(await ids(other, "pie")) == 1
+        assert indexed(tmp_path, "xylophon", "pie") == ["pie"]
+        assert await ids(other, "xylophone") == []
+
+
+async def test_an_index_that_nobody_asks_forgets_what_another_process_erases(
+    store, url, workspace, tmp_path
+):
+    [first] = await store.append_many(TAPE, [says("a xylophone")])
+    async with opened(url, workspace=workspace, index=tmp_path) as other:
+        assert await ids(other, "xylophone") == [first.id]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(other.run)
+            with anyio.fail_after(PATIENCE):
+                await store.erase(TAPE, [gone(first)])
+                await until(lambda: not indexed(tmp_path, "xylophon"))
+            tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("lost", [None, ".marks", "*"])
+async def test_an_index_goes_on_where_it_was_and_forgets_what_was_erased_meanwhile(
+    store, url, workspace, tmp_path, lost
+):
+    """Whatever of its files is gone."""
+    said = await store.append_many(TAPE, [says("a xylophone"), says("pie")])
+    async with opened(url, workspace=workspace, hears=False, index=tmp_path) as other:
+        assert await ids(other, "xylophone") == [said[0].id]
+        # A second process in the same folder has an index in memory.
+        async with opened(url, workspace=workspace, hears=False, index=tmp_path) as second:
+            assert await ids(second, "xylophone") == [said[0].id]
+    await store.erase(TAPE, [gone(said[0])])
+    for path in tmp_path.glob(f"*.index.db{lost}") if lost else ():
+        path.unlink()
+    [last] = await store.append_many(TAPE, [says("more pie")])
+    async with opened(url, workspace=workspace, hears=False, index=tmp_path) as other:
+        assert await ids(other, "pie") == [said[1].id, last.id]
+        assert await ids(other, "xylophone") == indexed(tmp_path, "xylophon") == []

@@ -59,14 +59,14 @@ async def _holders(
     return sorted({(name, word) for name, data in held for word in words if word.encode() in data})
 
 
-@pytest.mark.parametrize("body", ["'torn'", "replace(body::text, '74727574', '74727573')::bytea"])
+@pytest.mark.parametrize("body", ["'torn'", "replace(line::text, '74727574', '74727573')::bytea"])
 async def test_an_entry_that_was_changed_or_damaged_costs_itself_alone_and_is_told(
     store, url, workspace, body
 ):
     await store.append_many(TAPE, [says("a"), says("the truth"), says("c")])
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute(
-            f"update tapebot.entry set body = {body} from tapebot.tape "
+            f"update tapebot.entry set line = {body} from tapebot.tape "
             "where tape.id = entry.tape and workspace = %s and entry.id = 3".encode(),
             [workspace.encode()],
         )

@@ -7,36 +7,20 @@ import logging
 import anyio
 import psycopg
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Connection
+from bot.core.database.connections import Connection, Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import DatabaseUnavailable
+from bot.tape.stores.postgres.local_index import ERASED_TOPIC
 
 logger = logging.getLogger(__name__)
-
-ERASED_TOPIC = "erased"
-"""Topic of notifications that something was erased."""
 
 _EVERY = 300.0
 _REST = 10.0
 # Any number that is the same in all processes.
 _LOCK = 7_245_861_306
-# Index entries are removed even if they are few. Unused words of a GIN index go only when the index
-# is rebuilt.
+# Index entries are removed even if they are few.
 _ENTRIES = "vacuum (index_cleanup on) tapebot.entry_{}"
-_PARTED = (
-    "vacuum (index_cleanup on) tapebot.document_{}",
-    "vacuum (index_cleanup on) tapebot.vocabulary_{}",
-    "reindex index concurrently tapebot.document_{}_terms",
-    "reindex index concurrently tapebot.vocabulary_{}_pkey",
-)
-_WHOLE = "vacuum (index_cleanup on) tapebot.tape, tapebot.speaker, tapebot.label"
-# An interrupted reindexing leaves an index that holds words and slows every write.
-_LEFT = r"""
-select format('drop index if exists tapebot.%%I', relname) from pg_catalog.pg_class
-where relnamespace = 'tapebot'::regnamespace and relkind = 'i'
-    and relname ~ ('^(document|vocabulary)_' || %s || '_(terms|pkey)_cc(new|old)[0-9]*$')
-"""
+_TITLES = "vacuum (index_cleanup on) tapebot.tape"
 # Rows stay in the table while an older snapshot, such as a backup's, may still see them: the server
 # knows how many its last vacuum left. Only erasures and resets leave any.
 _STAYING = """
@@ -94,7 +78,7 @@ class TapeMaintenance:
             rows = await cursor.fetchall()
             done = [row for row in rows if await self._cleaned(connection, row[0])]
             if done:
-                await connection.execute(_WHOLE)
+                await connection.execute(_TITLES)
             for part, asked in done:
                 await connection.execute(
                     "delete from tapebot.vacuum_wanted where part = %s and asked_at = %s",
@@ -103,17 +87,12 @@ class TapeMaintenance:
                 self.cleaned += 1
 
     async def _cleaned(self, connection: Connection, part: str) -> bool:
-        """Clean the tables of a partition; return False if that must be repeated."""
+        """Clean a partition; return False if that must be repeated."""
         await connection.execute(_ENTRIES.format(part).encode())
         cursor = await connection.execute(_STAYING, [part])
         if await cursor.fetchone() != (0,):
             logger.info("erased rows stay for now: an older transaction is still reading")
             return False
-        cursor = await connection.execute(_LEFT, [part])
-        for (drop,) in await cursor.fetchall():
-            await connection.execute(drop.encode())
-        for one in _PARTED:
-            await connection.execute(one.format(part).encode())
         return True
 
     async def delete_old_keys(self) -> None:

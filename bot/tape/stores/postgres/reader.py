@@ -1,78 +1,74 @@
-"""Read tapes in pages; each is one statement, so it shows one moment of the tape."""
+"""Read tapes in pages; each is one statement, so it shows one moment of the tape.
+
+Names are stored as bytes, since a text of PostgreSQL holds neither NUL nor lone surrogates.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio.to_thread
 
-from bot.core.database.connections import Database
-from bot.core.database.pool import Row
+from bot.core.database.connections import Database, Row
 from bot.core.errors import TapeNotFound, TapeUnavailable
 from bot.core.i18n import _
+from bot.tape.codec import decode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.state_reads import TapeState, current_reads
 from bot.tape.store import Segment
-from bot.tape.stores.postgres.rows import (
-    MAX_ROW_ID,
-    bytea_to_text,
-    clamp_id,
-    entry_of,
-    text_to_bytea,
-)
+
+MAX_ROW_ID = 2**62
+"""Larger than any tape's id, and within the range of the id columns."""
 
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
-# Bytes of bodies from which on they are decoded in a worker thread.
+# Bytes of lines from which on they are decoded in a worker thread.
 _MUCH = 64 * 1024
 
 _STATES = """
 select name, version, live, erasures, title from tapebot.tape
-where workspace = %s and name = any(%s::bytea[])
+where workspace = %s and (%s::bytea[] is null or name = any(%s))
 """
 # The entries are in one partition, which is known once the tape's row is found.
 _PAGE = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.line
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
+    select id, line from tapebot.entry
     where entry.tape = tape.id and id >= %s and id <= %s order by id limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _PAGE_BACK = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.line
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
+    select id, line from tapebot.entry
     where entry.tape = tape.id and id < %s order by id desc limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id desc
 """
 _THESE = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.line
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry where entry.tape = tape.id and id = any(%s)
+    select id, line from tapebot.entry where entry.tape = tape.id and id = any(%s)
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _ANCHORS = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.line
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
+    select id, line from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
-_LAST_ANCHOR = """
-select tape.version, tape.live, found.id, found.body
-from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
-    where entry.tape = tape.id and kind = 'anchor' and md5(name) = md5(%s::bytea) and name = %s
-    order by id desc limit 1
-) as found on true
-where workspace = %s and tape.name = %s
+_ERASED = "select name, erasures from tapebot.tape where workspace = %s and erasures > 0"
+_REWRITES = """
+select erasures, number, ids
+from tapebot.tape left join tapebot.rewrite on rewrite.tape = tape.id and number > %s
+where workspace = %s and name = %s order by number
 """
 _SEGMENTS = """
 select segment.name, first_id, last_id
@@ -139,25 +135,39 @@ class TapeReader:
         """
         reads = current_reads()
         if reads is None:
-            found = (await self._states([tape])).get(tape)
+            found = (await self.states([tape])).get(tape)
         else:
-            found = await reads.state(tape, self._states)
+            found = await reads.state(tape, self.states)
         if found is None:
             raise TapeNotFound(_("there is no tape {tape}", tape=tape))
         return found
 
-    async def _states(self, tapes: Sequence[str]) -> dict[str, TapeState]:
-        """Return the states of those of some tapes that exist."""
-        with map_read_errors(self._database, f"tape {tapes[0]}"):
-            rows = await self._database.fetch(
-                _STATES, [self._workspace, [text_to_bytea(tape) for tape in tapes]]
-            )
+    async def states(self, tapes: Sequence[str] | None) -> dict[str, TapeState]:
+        """Return the states of those of some tapes that exist; None for all tapes."""
+        names = None if tapes is None else [text_to_bytea(tape) for tape in tapes]
+        what = f"tape {tapes[0]}" if tapes else "the list of tapes"
+        with map_read_errors(self._database, what):
+            rows = await self._database.fetch(_STATES, [self._workspace, names, names])
         return {
             bytea_to_text(name): TapeState(
                 version, live, erasures, None if title is None else bytea_to_text(title)
             )
             for name, version, live, erasures, title in rows
         }
+
+    async def erased(self) -> dict[str, int]:
+        """Return the tapes with erasures and resets, and how many there were."""
+        with map_read_errors(self._database, "the list of tapes"):
+            rows = await self._database.fetch(_ERASED, [self._workspace])
+        return {bytea_to_text(name): count for name, count in rows}
+
+    async def rewrites(self, tape: str, after: int) -> tuple[int, list[list[int] | None]]:
+        """Return how many erasures a tape has had, and what those after a number replaced.
+
+        Each is a list of ids; None for a reset, which drops all entries.
+        """
+        rows = await self._ask(tape, _REWRITES, after)
+        return rows[0][0], [ids for _unused, number, ids in rows if number is not None]
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
@@ -175,11 +185,6 @@ class TapeReader:
     async def anchors(self, tape: str) -> list[TapeEntry]:
         """Return the anchor entries, oldest first."""
         return (await self._page(tape, _ANCHORS)).entries
-
-    async def last_anchor(self, tape: str, name: str) -> list[TapeEntry]:
-        """Return the last anchor of a name, if there is one."""
-        data = text_to_bytea(name)
-        return (await self._page(tape, _LAST_ANCHOR, data, data)).entries
 
     async def read(self, tape: str, first: int, last: int) -> list[TapeEntry]:
         """Return the entries of an id range in one consistent state, however many."""
@@ -240,6 +245,27 @@ def map_read_errors(database: Database, what: str) -> AbstractContextManager[Non
     )
 
 
+def text_to_bytea(text: str) -> bytes:
+    """Encode text for storage."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def bytea_to_text(raw: bytes) -> str:
+    """Decode stored text."""
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def clamp_id(number: int) -> int:
+    """Return the nearest number that can be compared with an id."""
+    return max(0, min(number, MAX_ROW_ID))
+
+
+def entry_of(number: int, raw: bytes) -> TapeEntry | None:
+    """Return a row's entry; None if its line does not match its CRC."""
+    line = decode_line(raw)
+    return None if line is None else replace(line.entry, id=number)
+
+
 def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:
-    found = (entry_of(number, body) for _unused, _unused, number, body in rows)
+    found = (entry_of(number, line) for _unused, _unused, number, line in rows)
     return [entry for entry in found if entry is not None]

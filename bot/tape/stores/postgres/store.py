@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,18 +12,23 @@ import anyio
 from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.core.errors import TapeNotFound
+from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry, find_last_anchor
+from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry
 from bot.tape.stores.changes import unreadable_text
-from bot.tape.stores.postgres.indexing import EntryIndexer
+from bot.tape.stores.postgres.local_index import LocalIndex
 from bot.tape.stores.postgres.maintenance import TapeMaintenance
-from bot.tape.stores.postgres.reader import TapeReader, map_read_errors
-from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, text_to_bytea
-from bot.tape.stores.postgres.search import search
+from bot.tape.stores.postgres.reader import (
+    MAX_ROW_ID,
+    TapeReader,
+    map_read_errors,
+    text_to_bytea,
+)
 from bot.tape.stores.postgres.writer import TapeWriter
+
+logger = logging.getLogger(__name__)
 
 _PAGE = 500
 _NOTICE = 60.0
@@ -31,7 +38,6 @@ _FOLLOW = """
 update tapebot.tape set followed = clock_timestamp() + make_interval(secs => %s)
 where workspace = %s and name = %s returning id
 """
-_ERASED = "select name, erasures from tapebot.tape where workspace = %s and erasures > 0"
 
 
 class PostgresTapeStore(TapeStore):
@@ -45,6 +51,10 @@ class PostgresTapeStore(TapeStore):
         wakeups: Notifies followers of new entries; unless they run, followers poll.
         clock: Source of the entries' ``ts``.
         workspace: Separates tapes of the same session in different workspaces.
+        index_folder: Where this process keeps its search index; None for one in memory.
+
+    Raises:
+        TapeError: The index can be neither opened nor made.
     """
 
     def __init__(
@@ -54,6 +64,7 @@ class PostgresTapeStore(TapeStore):
         *,
         clock: Clock | None = None,
         workspace: str = "",
+        index_folder: Path | None = None,
     ) -> None:
         self._database = database
         self._wakeups = wakeups
@@ -61,7 +72,7 @@ class PostgresTapeStore(TapeStore):
         self._reader = TapeReader(database, self._workspace)
         self._writer = TapeWriter(database, workspace, self._reader, clock or SystemClock())
         self._upkeep = TapeMaintenance(database, wakeups)
-        self._indexer = EntryIndexer(database, self._workspace)
+        self._index = LocalIndex(self._reader, index_folder, workspace)
         self._used: set[str] = set()
 
     async def create_tape(
@@ -69,7 +80,7 @@ class PostgresTapeStore(TapeStore):
     ) -> str:
         """Create the tape with its header if it does not exist; return its name."""
         if not await self._writer.create(tape, title) and replace_if_exists:
-            await self._writer.turn_over(tape, (), title=title)
+            await self._drop(tape, (), title=title)
         self._used.add(tape)
         return tape
 
@@ -94,9 +105,7 @@ class PostgresTapeStore(TapeStore):
 
     async def erased(self) -> dict[str, int]:
         """Return the tapes with erasures, and how many there were."""
-        with map_read_errors(self._database, "the list of tapes"):
-            rows = await self._database.fetch(_ERASED, [self._workspace])
-        return {bytea_to_text(name): count for name, count in rows}
+        return await self._reader.erased()
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
@@ -118,7 +127,7 @@ class PostgresTapeStore(TapeStore):
     ) -> list[TapeEntry]:
         """Append entries in one transaction; they are durable on return."""
         written = await self._writer.append(tape, entries, expect)
-        self._indexer.note(tape, len(written))
+        self._index.note(tape, written)
         self._used.add(tape)
         return written
 
@@ -140,11 +149,33 @@ class PostgresTapeStore(TapeStore):
         Raises:
             VersionConflict: The tape's version is not ``expect``; nothing was done.
         """
-        await self._writer.turn_over(tape, carry, expect=expect)
+        await self._drop(tape, carry, expect=expect)
+
+    async def _drop(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        expect: int | None = None,
+        title: str | None = None,
+    ) -> None:
+        await self._writer.turn_over(tape, carry, expect=expect, title=title)
+        try:
+            await self._index.forget_erased(tape, await self.erasures(tape))
+        except TapeError as error:
+            # The next search or notification does it.
+            logger.warning("dropped text may still be in the index here: %s", error)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Replace entries by tombstones; ``run`` removes their remains from the tables."""
-        return await self._writer.erase(tape, tombstones)
+        changed = await self._writer.erase(tape, tombstones)
+        try:
+            await self._index.forget_erased(tape, await self.erasures(tape))
+        except TapeError as error:
+            raise TapeWriteError(
+                f"erased from tape {tape}, but not from the index here: {error}"
+            ) from error
+        return changed
 
     async def restore(
         self,
@@ -193,13 +224,6 @@ class PostgresTapeStore(TapeStore):
         self._used.add(new_tape)
         return new_tape
 
-    async def get_anchor(self, tape: str, name: str) -> Anchor:
-        """Return the last anchor of this name."""
-        found = (
-            anchor_from_entry(tape, entry) for entry in await self._reader.last_anchor(tape, name)
-        )
-        return find_last_anchor(tape, name, (anchor for anchor in found if anchor is not None))
-
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found = (anchor_from_entry(tape, entry) for entry in await self._reader.anchors(tape))
@@ -207,9 +231,7 @@ class PostgresTapeStore(TapeStore):
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches among all entries appended before the call, best first."""
-        query.validate()
-        await self._indexer.catch_up(query.tapes)
-        return await search(self._database, self._workspace, query, self.resolve_anchor)
+        return await self._index.search(query)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield new entries of any process."""
@@ -233,7 +255,7 @@ class PostgresTapeStore(TapeStore):
     async def run(self) -> None:
         """Index new entries, and remove remains of erased ones and old keys, until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._indexer.run)
+            tasks.start_soon(self._index.run, self._wakeups)
             await self._upkeep.run()
 
     def statistics(self) -> dict[str, Any]:
@@ -245,7 +267,8 @@ class PostgresTapeStore(TapeStore):
         }
 
     async def close(self) -> None:
-        """Do nothing: the caller owns the database."""
+        """Close the search index; the caller owns the database."""
+        await self._index.close()
 
     async def _notice(self, tape: str) -> str:
         """Ask writers to announce a tape's new entries for a while; return the topic."""

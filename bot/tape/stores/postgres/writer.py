@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ import anyio.to_thread
 import psycopg
 
 from bot.core.clock import Clock
-from bot.core.database.connections import Database, server_message
-from bot.core.database.pool import Connection, Row
+from bot.core.database.connections import Connection, Database, Row, server_message
 from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
+from bot.tape.codec import encode_line
 from bot.tape.entries import TapeEntry
 from bot.tape.state_reads import forget_state
 from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
@@ -34,51 +34,49 @@ from bot.tape.stores.changes import (
     stamp,
 )
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.postgres.reader import TapeReader
-from bot.tape.stores.postgres.rows import (
+from bot.tape.stores.postgres.reader import (
     MAX_ROW_ID,
-    EntryColumns,
+    TapeReader,
     bytea_to_text,
     entry_of,
-    pack,
     text_to_bytea,
 )
 
+_ANY_ID = 1
+"""The id in each stored line, since the database assigns the real one."""
+
+Columns = tuple[list[str], list[bytes]]
 # From this many entries on they are encoded in a worker thread.
 _MANY = 16
 _LONG = 120.0
 """Seconds that a change of many entries may take."""
 
-_APPEND = "select * from tapebot.append(%s, %s, %s::bigint, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
-_CREATE = "select tapebot.create_tape(%s, %s, %s::bytea, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
+_APPEND = "select * from tapebot.append(%s, %s, %s::bigint, %s, %s::text[], %s::bytea[])"
+_CREATE = "select tapebot.create_tape(%s, %s, %s::bytea, %s, %s::text[], %s::bytea[])"
 _HOLD = """
 select version, live, title from tapebot.tape where workspace = %s and name = %s for no key update
 """
 _HEADER = """
-select body from tapebot.entry where tape = (
+select line from tapebot.entry where tape = (
     select id from tapebot.tape where workspace = %s and name = %s
 ) and id = %s
 """
 _TURN_OVER = """
 select * from tapebot.turn_over(
-    %s, %s, %s::bigint, %s, %s::text, %s::bytea, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
+    %s, %s, %s::bigint, %s, %s::text, %s::bytea, %s::text[], %s::bytea[])
 """
 _FORK = """
-select tapebot.fork(
-    %s, %s, %s, %s::bytea, %s, %s, %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
+select tapebot.fork(%s, %s, %s, %s::bytea, %s, %s, %s, %s, %s::text[], %s::bytea[])
 """
 _MAKE = """
 insert into tapebot.tape (workspace, name, title, version, live, made_by)
     values (%s, %s, %s::bytea, %s, %s, %s) on conflict do nothing returning id
 """
 _SEAL = "insert into tapebot.segment (tape, first_id, last_id, name) values (%s, %s, %s, %s)"
-_PUT = """
-select tapebot.restore_entries(%s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
-"""
+_PUT = "select tapebot.put_entries(%s, %s, %s::text[], %s::bytea[])"
 _BEGIN_AT = "update tapebot.tape set live = %s where id = %s"
 _ERASE = """
-select tapebot.erase(
-    %s, %s, %s, %s, %s, %s::bigint[], %s::bytea[], %s::bytea[], %s::jsonb, %s, %s::bytea)
+select tapebot.erase(%s, %s, %s, %s, %s, %s::bigint[], %s::bytea[], %s, %s::bytea)
 """
 
 
@@ -107,19 +105,17 @@ class TapeWriter:
     ) -> list[TapeEntry]:
         """Append entries; return them with their ids."""
         stamped = stamp(entries, self._clock)
-        packed = await _packed(tape, stamped, indexed=False)
+        packed = await _packed(stamped)
         with _map_write_errors(f"tape {tape}"):
-            [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
+            [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed)
         _see(tape, outcome, expect, last)
         return stamp(stamped, self._clock, last - len(stamped))
 
     async def create(self, tape: str, title: str | None) -> bool:
         """Create a tape with its header; return False if it existed."""
-        packed = await _packed(tape, stamp([header_entry(tape, title)], self._clock))
+        packed = await _packed(stamp([header_entry(tape, title)], self._clock))
         with _map_write_errors(f"tape {tape}"):
-            [(made,)] = await self._call(
-                _CREATE, tape, _optional(title), uuid4(), *packed.arguments
-            )
+            [(made,)] = await self._call(_CREATE, tape, _optional(title), uuid4(), *packed)
         return bool(made)
 
     async def turn_over(
@@ -144,7 +140,7 @@ class TapeWriter:
             The former live part as a segment.
         """
         once, now = uuid4(), self._clock.now()
-        carried = await _packed(tape, stamp(carry, self._clock))
+        carried = await _packed(stamp(carry, self._clock))
         datas = [self._workspace, text_to_bytea(tape)]
 
         async def work(connection: Connection) -> Row | None:
@@ -157,10 +153,11 @@ class TapeWriter:
             dropped = await self._dropped(connection, datas, live) if keep else version
             told = None if kept is None else bytea_to_text(kept)
             head = header_entry(tape, told, previous=seal, dropped=dropped)
-            whole = pack(tape, stamp([head], self._clock)) + carried
+            kinds, lines = pack(stamp([head], self._clock))
             name = None if seal is None else seal.name
             cursor = await connection.execute(
-                _TURN_OVER, [*datas, expect, once, name, kept, *whole.arguments]
+                _TURN_OVER,
+                [*datas, expect, once, name, kept, kinds + carried[0], lines + carried[1]],
             )
             return await cursor.fetchone()
 
@@ -191,11 +188,11 @@ class TapeWriter:
             )
             last = begin.version if to is None else min(begin.version, to)
             head = fork_header(child, title, forked_part(parent, begin.entries, first, last))
-            packed = await _packed(child, stamp([head], self._clock))
+            packed = await _packed(stamp([head], self._clock))
             with _map_write_errors(f"tape {child}"):
                 [(outcome,)] = await self._call(
                     *(_FORK, parent, text_to_bytea(child), _optional(title), begin.live),
-                    *(head.id, last, once, *packed.arguments),
+                    *(head.id, last, once, *packed),
                     seconds=_LONG,
                 )
             forget_state(child)
@@ -248,7 +245,7 @@ class TapeWriter:
                     raise TapeExists(_("there is a tape {tape} already", tape=tape))
                 live = None
                 async for page in pages:
-                    await _put(connection, row[0], tape, page)
+                    await _put(connection, row[0], page)
                     if live is None:
                         live = next((entry.id for entry in page if entry.id > sealed), None)
                 if live is None:
@@ -264,7 +261,7 @@ class TapeWriter:
     async def _replace(
         self, tape: str, tombstones: Sequence[TapeEntry], live: int, erasures: int, once: UUID
     ) -> bool:
-        packed = await _packed(tape, tombstones)
+        _, lines = await _packed(tombstones)
         head = next(
             (entry for entry in tombstones if entry.id == live and entry.name == HEADER_EVENT), None
         )
@@ -272,8 +269,7 @@ class TapeWriter:
         with _map_write_errors(f"tape {tape}"):
             [(outcome,)] = await self._call(
                 *(_ERASE, tape, live, erasures, once, [entry.id for entry in tombstones]),
-                *(packed.names, packed.bodies, packed.documents_json, head is not None),
-                _optional(title),
+                *(lines, head is not None, _optional(title)),
                 seconds=_LONG,
             )
         _see(tape, outcome, None, 0)
@@ -287,10 +283,20 @@ class TapeWriter:
             forget_state(tape)
 
 
-async def _packed(tape: str, entries: Sequence[TapeEntry], *, indexed: bool = True) -> EntryColumns:
+def pack(entries: Sequence[TapeEntry]) -> Columns:
+    """Return the kinds and lines of entries, as the SQL functions take them.
+
+    Raises:
+        InvalidEntry: An entry would not read back exactly.
+    """
+    lines = [encode_line(replace(entry, id=_ANY_ID))[:-1] for entry in entries]
+    return [entry.kind for entry in entries], lines
+
+
+async def _packed(entries: Sequence[TapeEntry]) -> Columns:
     if len(entries) >= _MANY:
-        return await anyio.to_thread.run_sync(partial(pack, tape, entries, indexed=indexed))
-    return pack(tape, entries, indexed=indexed)
+        return await anyio.to_thread.run_sync(pack, entries)
+    return pack(entries)
 
 
 def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
@@ -342,10 +348,10 @@ async def _see_names(connection: Connection, tape: str, segments: Sequence[Segme
         )
 
 
-async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeEntry]) -> None:
+async def _put(connection: Connection, number: int, page: Sequence[TapeEntry]) -> None:
     for run in _runs(page):
-        packed = await anyio.to_thread.run_sync(pack, tape, run)
-        await connection.execute(_PUT, [number, run[0].id - 1, *packed.arguments])
+        packed = await anyio.to_thread.run_sync(pack, run)
+        await connection.execute(_PUT, [number, run[0].id - 1, *packed])
 
 
 def _runs(page: Sequence[TapeEntry]) -> Iterator[list[TapeEntry]]:

@@ -12,7 +12,7 @@ import pytest
 from databases import drop, fresh_database
 
 from bot.core.database.connections import Database, connection_parameters
-from bot.core.database.migrations import check_schema_version, migrate
+from bot.core.database.schema import check_schema, create_schema
 from bot.core.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
@@ -68,8 +68,8 @@ async def test_a_user_without_rights_is_told_so(ready):
     await weak.open()
     try:
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):
-            await check_schema_version(weak)
+            await check_schema(weak)
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):
-            await migrate(weak)
+            await create_schema(weak)
     finally:
         await weak.close()

@@ -14,7 +14,7 @@ from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.bus.instrumented import InstrumentedBus
 from bot.core.database.connections import Database
 from bot.core.database.health_checks import database_check
-from bot.core.database.migrations import migrate
+from bot.core.database.schema import create_schema
 from bot.core.errors import DatabaseUnavailable, SettingsError
 from bot.core.telemetry import instruments
 from bot.core.telemetry.monitoring import MonitoringServer
@@ -159,7 +159,7 @@ async def test_it_is_not_ready_while_its_database_is_down_and_ready_again_after_
     try:
         database = Database(server.url("postgres"), retry_seconds=1.0)
         await database.open()
-        await migrate(database)
+        await create_schema(database)
         operations.check("database", database_check(database), seconds=0.5)
         async with running(operations) as client:
             assert await client.until("/readyz", 200) == {"program": "ok", "database": "ok"}
