@@ -5,6 +5,7 @@ __all__ = [
     "attachments",
     "boundaries",
     "compartment_records",
+    "compartment_text",
     "compartments",
     "compression",
     "conversation_entries",

@@ -28,8 +28,8 @@ from bot.memory.records.compartment_records import (
     SharedReference,
     reference_from_json,
 )
+from bot.memory.records.compartment_text import WORKSPACE_MARK, render_references
 from bot.memory.records.compartments import Compartments
-from bot.memory.records.compression.references import WORKSPACE_MARK, render_references
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.scope.scope_memory import ScopeMemory

@@ -23,7 +23,7 @@ from bot.memory.records.compartment_records import (
     WorkingSet,
     parse_utc_time,
 )
-from bot.memory.records.compression import render_context_packet
+from bot.memory.records.compartment_text import render_context_packet
 from bot.memory.records.episodes import episode_entry
 from bot.memory.records.fact_fold import bus_entry
 from bot.memory.session.scope.scope_memory import ScopeMemory
