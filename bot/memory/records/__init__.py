@@ -7,7 +7,6 @@ __all__ = [
     "compartment_records",
     "compartment_text",
     "compartments",
-    "compression",
     "conversation_entries",
     "episodes",
     "event_names",
