@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from bot.core.errors import TapeNotFound
-from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.session_fold import SCOPE_EVENT

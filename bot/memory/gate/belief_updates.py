@@ -16,11 +16,12 @@ from datetime import UTC, datetime, timedelta
 
 from bot.core.reasons import Reason, join_reasons, split_reasons
 from bot.memory.gate.write_gate import ASKED_CONFIDENCE
-from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
+from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry
 from bot.tape.index.terms import telling_terms

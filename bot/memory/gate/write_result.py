@@ -7,8 +7,8 @@ from typing import Any
 
 from bot.core.reasons import parse_reason, reason_json
 from bot.memory.gate.write_gate import Compartment, WriteDecision, WriteSignals
-from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.episodes import episode_id
+from bot.memory.records.record_json import parse_utc_time
 from bot.tape.entries import TapeEntry
 
 

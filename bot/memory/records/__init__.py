@@ -26,6 +26,7 @@ __all__ = [
     "prompt_escaping",
     "proposals",
     "quote_spans",
+    "record_json",
     "refusals",
     "save_report",
     "schedules",

@@ -20,12 +20,12 @@ from bot.memory.records.compartment_records import (
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
-    parse_utc_time,
     pattern_from_json,
     problem_from_json,
     reference_from_json,
     working_set_from_json,
 )
+from bot.memory.records.record_json import parse_utc_time
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 

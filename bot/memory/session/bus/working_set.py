@@ -21,11 +21,11 @@ from bot.memory.records.compartment_records import (
     WORKING_FIELDS,
     Problem,
     WorkingSet,
-    parse_utc_time,
 )
 from bot.memory.records.compartment_text import render_context_packet
 from bot.memory.records.episodes import episode_entry
 from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
 

@@ -15,12 +15,12 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.event_names import IMPORT_READING, MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.refusals import Refusals
 from bot.memory.records.schedules import ScheduleFold
 from bot.memory.records.turn_marks import unfold

@@ -1,0 +1,216 @@
+"""Write records as JSON by their types, and read them back. Pure.
+
+Rule 1: a field stands under its own name, or the one given here; what is empty anyway is left out.
+Rule 2: a record with a malformed field is none, whatever a tape may hold. A field that is missing has
+    its default, a time 1970; of a list, items of another type are left out.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bot.core.clock import format_time
+from bot.core.reasons import parse_reason, reason_json
+
+T = TypeVar("T")
+_Convert = Callable[[Any], Any]
+
+_BEGINNING = datetime.fromtimestamp(0, UTC)
+_FIRST_YEAR, _LAST_YEAR = 2, 9_998
+"""Accepted years, so that time zones and lifetimes can be added without overflow."""
+
+_LARGEST = 1e300
+
+_CODECS: dict[Any, RecordJson[Any]] = {}
+
+
+class _MalformedError(Exception):
+    """A value is not of its field's type."""
+
+
+class RecordJson(Generic[T]):
+    """The JSON of one kind of records.
+
+    Args:
+        kind: The dataclass.
+        without: Fields that are not written.
+        keys: Names in JSON by those of the fields, where they differ.
+    """
+
+    def __init__(self, kind: type[T], *, without: Collection[str] = (), **keys: str) -> None:
+        self._kind = kind
+        self._without = without
+        self._keys = keys
+        _CODECS[kind] = self
+
+    @cached_property
+    def _fields(self) -> list[tuple[str, str, _Convert, _Convert, Any]]:
+        """Name, key, reader, writer and default of each field."""
+        hints = get_type_hints(self._kind)
+        return [
+            (
+                one.name,
+                self._keys.get(one.name, one.name),
+                *_converters(hints[one.name]),
+                _default(one, hints[one.name]),
+            )
+            for one in fields(self._kind)  # type: ignore[arg-type]
+            if one.name not in self._without
+        ]
+
+    def write(self, record: T) -> dict[str, Any]:
+        """Return a record as JSON."""
+        return {
+            key: write(value)
+            for name, key, _, write, default in self._fields
+            if (value := getattr(record, name))
+            or value != (default() if callable(default) else default)
+        }
+
+    def read(self, record: object, **known: Any) -> T | None:
+        """Return the record in some JSON; None if it is malformed.
+
+        Args:
+            record: The JSON.
+            known: Values of fields that it does not have.
+        """
+        if not isinstance(record, dict):
+            return None
+        found = dict(known)
+        try:
+            for name, key, read, _, default in self._fields:
+                if key in record:
+                    found[name] = read(record[key])
+                elif name not in found:
+                    if default is MISSING:
+                        return None
+                    found[name] = default() if callable(default) else default
+        except _MalformedError:
+            return None
+        return self._kind(**found)
+
+    def read_list(self, records: object) -> list[T]:
+        """Return the records in a JSON list that are well-formed."""
+        found = map(self.read, records) if isinstance(records, list) else ()
+        return [one for one in found if one is not None]
+
+
+def parse_utc_time(value: object) -> datetime | None:
+    """Parse an ISO 8601 time, as UTC if it has no zone; None if invalid or out of range."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _default(one: Field[Any], hint: Any) -> Any:
+    if one.default_factory is not MISSING:
+        return one.default_factory
+    return _BEGINNING if one.default is MISSING and hint is datetime else one.default
+
+
+def _converters(hint: Any) -> tuple[_Convert, _Convert]:
+    """Return what reads and what writes values of a type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is datetime:
+        return _time, format_time
+    if hint is str:
+        return _text, reason_json
+    if hint is float:
+        return _number, _same
+    if origin is Literal:
+        return partial(_one_of, inner), _same
+    if origin in (types.UnionType, Union) and inner[-1] is type(None):
+        read, write = _converters(inner[0])
+        return partial(_or_none, read), partial(_or_none, write)
+    if origin is list or (origin is tuple and inner[-1] is Ellipsis):
+        read, write = _converters(inner[0])
+        return partial(_items, read, origin), partial(_written, write)
+    if origin is tuple:
+        return partial(_pair, inner), list
+    if origin is dict:
+        read, write = _converters(inner[1])
+        return partial(_pairs, read), _same
+    if is_dataclass(hint):
+        return partial(_nested, hint), _CODECS[hint].write
+    return (_same if hint is Any else partial(_exactly, hint)), _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _exactly(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise _MalformedError
+    return value
+
+
+def _time(value: Any) -> datetime:
+    if (moment := parse_utc_time(value)) is None:
+        raise _MalformedError
+    return moment
+
+
+def _text(value: Any) -> str:
+    # A text that the program wrote may be a code with values.
+    text = parse_reason(value) if isinstance(value, dict) else value
+    if not isinstance(text, str):
+        raise _MalformedError
+    return text
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not -_LARGEST < value < _LARGEST:
+        raise _MalformedError
+    return float(value)
+
+
+def _one_of(known: tuple[Any, ...], value: Any) -> Any:
+    # A Literal's own object compares faster later on.
+    for one in known:
+        if one == value:
+            return one
+    raise _MalformedError
+
+
+def _or_none(convert: _Convert, value: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+def _items(read: _Convert, kind: type, value: Any) -> Any:
+    found = []
+    for one in _exactly(list, value):
+        try:
+            found.append(read(one))
+        except _MalformedError:
+            continue
+    return kind(found)
+
+
+def _written(write: _Convert, value: Any) -> list[Any]:
+    return [write(one) for one in value]
+
+
+def _pair(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    if len(_exactly(list, value)) != len(kinds):
+        raise _MalformedError
+    return tuple(map(_exactly, kinds, value))
+
+
+def _pairs(read: _Convert, value: Any) -> dict[str, Any]:
+    return {name: read(one) for name, one in _exactly(dict, value).items()}
+
+
+def _nested(kind: Any, value: Any) -> Any:
+    if (found := _CODECS[kind].read(value)) is None:
+        raise _MalformedError
+    return found
