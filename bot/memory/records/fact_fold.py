@@ -221,23 +221,10 @@ def batch_entry(
             "cites": [{"tape": e.tape, "entry": e.entry} for e in decision.proposal.evidence],
             **({"fact": decision.fact.as_json()} if decision.fact is not None else {}),
             **({"closed": decision.ended.as_json()} if decision.ended is not None else {}),
-            **({"was": prior_state(decision.previous)} if decision.previous is not None else {}),
         }
         for decision in outcome.decisions
     ]
     return _with_state(fold, event(FACTS_EVENT, data))
-
-
-def prior_state(fact: Fact) -> dict[str, Any]:
-    """Return a fact's state without its words, which would have to be erased here, too."""
-    return {
-        "status": fact.status,
-        "confidence": fact.confidence,
-        "evidence": [[evidence.tape, evidence.entry] for evidence in fact.evidence],
-        "quoted": fact.quoted,
-        "supersedes": fact.supersedes,
-        "standing": fact.standing,
-    }
 
 
 def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:

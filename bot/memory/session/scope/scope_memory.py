@@ -34,7 +34,7 @@ from bot.memory.records.fact_undo import (
     is_undo_barrier,
     undone_batch_id,
 )
-from bot.memory.records.proposals import BatchOutcome, ProposalBatch, parse_outcome
+from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch, parse_outcome
 from bot.memory.session.scope.workspace_tape import (
     MAX_ATTEMPTS,
     append_with_retry,
@@ -233,12 +233,19 @@ class ScopeMemory:
             if (undone := undone_batch_id(entry)) is not None:
                 taken.add(undone)
             elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
-                return ProposalBatch(
-                    f"undo:{at}", "undo", inverse_proposals(entry), undone_entry=at
-                )
+                undoing = await self.undo_of(entry)
+                return ProposalBatch(f"undo:{at}", "undo", undoing, undone_entry=at)
             before = entry.data.get("previous")
             at = before if type(before) is int and before < at else 0
         return None
+
+    async def undo_of(self, entry: TapeEntry) -> tuple[Proposal, ...]:
+        """Return the proposals that undo a recorded batch."""
+        before = entry.data.get("previous")
+        if type(before) is not int:
+            return ()
+        known = await load_fact_entries(self.tape, before)
+        return inverse_proposals(entry, fold_entries(known))
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
         """Return the entry that records a batch; None if there is none."""
