@@ -7,8 +7,9 @@ state. A change that a crash interrupted is requested again with the same key, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -24,6 +25,7 @@ from bot.memory.records.fact_fold import (
     FACTS_EVENT,
     FactFold,
     batch_entry,
+    bus_entry,
     fold_entries,
     pause_entry,
 )
@@ -54,6 +56,21 @@ _RADIUS: dict[ScopeKind, BlastRadius] = {
 _MANY = 50
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """A change of a scope's compartments.
+
+    Attributes:
+        result: What whoever asked for it is told.
+        data: Each changed record as it is afterwards, by compartment; None changes nothing.
+        more: Entries that belong to it.
+    """
+
+    result: T
+    data: dict[str, Any] | None = None
+    more: Sequence[TapeEntry] = ()
 
 
 class ScopeMemory:
@@ -206,6 +223,35 @@ class ScopeMemory:
             return [pause_entry(self._fold, paused=paused)], True
 
         return await self.append_change(compose)
+
+    async def change(
+        self, make: Callable[[int], Change[T]], cause: str = "", **meta: Any
+    ) -> T | None:
+        """Record a change of the compartments, decided on the tape's version; None if its cause was before.
+
+        ``make`` may be called more than once.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def compose(version: int) -> tuple[list[TapeEntry], T | None]:
+            if cause and cause in self._fold.decided_keys:
+                return [], None
+            made = make(version)
+            if made.data is None:
+                return [], made.result
+            data = {**made.data, "key": cause} if cause else made.data
+            return [bus_entry(self._fold, data, **meta), *made.more], made.result
+
+        return await self.append_change(compose)
+
+    async def changed_by(self, cause: str, kind: str) -> dict[str, Any]:
+        """Return the first record of a kind that a cause changed; empty if there is none."""
+        at = self._fold.decided_keys.get(cause, 0)
+        entries = await self.tape.read_entries(at, at) if at else []
+        records = entries[0].data.get(kind) if entries else None
+        return records[0] if isinstance(records, list) and isinstance(records[0], dict) else {}
 
     async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
         """Append entries that depend on the scope's state, such as a change to its compartments.
