@@ -24,6 +24,9 @@ from bot.memory.records.notation import encode_items, encode_value, encode_word,
 WORKSPACE_MARK = "workspace"
 """Stands for the source of a workspace value, which is hidden: it may name a private chat."""
 
+MAX_REFERENCE_BYTES = 1_500
+"""Size limit of shared reference in a prompt, in bytes."""
+
 _NAME = " :="
 _RESERVED = frozenset({"assumed", "open", "draft", "decided"})
 """Words that begin other lines than those of constraints."""
@@ -114,17 +117,14 @@ def _decision(one: dict[str, Any]) -> str:
 
 
 def render_references(
-    refs: Iterable[SharedReference], most_bytes: int, timezone: tzinfo | None = None
+    refs: Iterable[SharedReference],
+    most_bytes: int = MAX_REFERENCE_BYTES,
+    timezone: tzinfo | None = None,
 ) -> str:
-    """Render shared values as ``home: Rome (set 2026-02-10)``, in their order.
+    """Render shared values as ``home: Rome (set 2026-02-10)``, in their order, in ``most_bytes`` of UTF-8.
 
     If not all fit, north stars and priorities take precedence, then the newest values that are not
-    stale.
-
-    Args:
-        refs: The values.
-        most_bytes: Size limit in UTF-8 bytes.
-        timezone: Time zone of the dates; UTC by default.
+    stale. Dates are in a time zone, by default UTC.
     """
     references = list(refs)
     lines = [_reference(one, timezone or UTC) for one in references]
@@ -168,13 +168,8 @@ def render_problems(
 ) -> str:
     """Render problems as ``p1: Patent (paused, used 2026-02-10): file in English``.
 
-    The active one comes first, the others by priority. Working sets are left out, because only
-    their own problem may read them.
-
-    Args:
-        problems: The problems.
-        active: Id of the active problem.
-        timezone: Time zone of the dates; UTC by default.
+    The active one, given by its id, comes first, the others by priority. Working sets are left out,
+    because only their own problem may read them. Dates are in a time zone, by default UTC.
     """
     ranked = sorted(problems, key=lambda problem: (problem.problem_id != active, -problem.priority))
     return "\n".join(_problem(problem, active, timezone or UTC) for problem in ranked)

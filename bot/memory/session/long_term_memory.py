@@ -16,6 +16,7 @@ from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.compartment_text import render_references
 from bot.memory.records.conversation_entries import TURN_END, is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
@@ -26,7 +27,6 @@ from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
 from bot.memory.session.bus.shared_reference import (
     readable_references,
-    render_prompt_references,
 )
 from bot.memory.session.bus.working_set import expiring_assumption
 from bot.memory.session.linking.memory_split import joining_facts
@@ -251,9 +251,7 @@ class LongTermMemory:
         if held != self._reference[0]:
             # Uses the confidence at the last decay, so that the prompt does not change by itself.
             beliefs = render_prompt_beliefs(self.home, scopes[0].decayed_at or _NEVER)
-            values = render_prompt_references(
-                readable_references(*scopes), timezone=self.zone.timezone
-            )
+            values = render_references(readable_references(*scopes), timezone=self.zone.timezone)
             texts = (values, beliefs and f"{BELIEFS_HEADING}{beliefs}")
             self._reference = (held, "\n".join(filter(None, texts)))
         return self._reference[1]

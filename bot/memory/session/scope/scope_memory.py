@@ -7,7 +7,8 @@ state. A change that a crash interrupted is requested again with the same key, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -273,17 +274,23 @@ class ScopeMemory:
         """
         await self.open()
         taken: set[int] = set()
-        at = self._fold.last_entry_id
-        while at and (read := await self.tape.read_entries(at, at)):
-            entry = read[0]
-            if (undone := undone_batch_id(entry)) is not None:
-                taken.add(undone)
-            elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
-                undoing = await self.undo_of(entry)
-                return ProposalBatch(f"undo:{at}", "undo", undoing, undone_entry=at)
-            before = entry.data.get("previous")
-            at = before if type(before) is int and before < at else 0
+        async with aclosing(self.changes()) as entries:
+            async for entry in entries:
+                at = entry.id
+                if (undone := undone_batch_id(entry)) is not None:
+                    taken.add(undone)
+                elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
+                    undoing = await self.undo_of(entry)
+                    return ProposalBatch(f"undo:{at}", "undo", undoing, undone_entry=at)
         return None
+
+    async def changes(self, last: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield the entries that changed the scope, newest first, from the last or a given one on."""
+        at = self._fold.last_entry_id if last is None else last
+        while at and (read := await self.tape.read_entries(at, at)):
+            yield read[0]
+            before = read[0].data.get("previous")
+            at = before if type(before) is int and before < at else 0
 
     async def undo_of(self, entry: TapeEntry) -> tuple[Proposal, ...]:
         """Return the proposals that undo a recorded batch."""
