@@ -131,14 +131,14 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
     if origin in (types.UnionType, Union) and inner[-1] is type(None):
         read, write = _converters(inner[0])
         return partial(_or_none, read), partial(_or_none, write)
-    if origin is list or (origin is tuple and inner[-1] is Ellipsis):
+    if origin in (list, set) or (origin is tuple and inner[-1] is Ellipsis):
         read, write = _converters(inner[0])
         return partial(_items, read, origin), partial(_written, write)
     if origin is tuple:
         return partial(_pair, inner), list
     if origin is dict:
         read, write = _converters(inner[1])
-        return partial(_pairs, read), _same
+        return partial(_pairs, read), partial(_written_pairs, write)
     if is_dataclass(hint):
         return partial(_nested, hint), _CODECS[hint].write
     return (_same if hint is Any else partial(_exactly, hint)), _same
@@ -197,7 +197,11 @@ def _items(read: _Convert, kind: type, value: Any) -> Any:
 
 
 def _written(write: _Convert, value: Any) -> list[Any]:
-    return [write(one) for one in value]
+    return [write(one) for one in (sorted(value) if isinstance(value, set) else value)]
+
+
+def _written_pairs(write: _Convert, value: Any) -> dict[str, Any]:
+    return {name: write(one) for name, one in value.items()}
 
 
 def _pair(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

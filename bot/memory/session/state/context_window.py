@@ -136,12 +136,14 @@ class WindowPosition:
     Attributes:
         cut: First id in view.
         reads_from: First id to read, because a queued message may precede the cut.
+        cursor: Last id that was consolidated.
         unconsolidated: Number of messages not yet consolidated.
         unconsolidated_tokens: Estimated tokens of those.
     """
 
     cut: int
     reads_from: int
+    cursor: int
     unconsolidated: int
     unconsolidated_tokens: int
 
@@ -348,12 +350,16 @@ class WindowFold:
         """Return the window's position."""
         reads_from = min([self.first_id, *self.queued])
         return WindowPosition(
-            self.first_id, reads_from, self.unconsolidated, self.unconsolidated_tokens
+            self.first_id,
+            reads_from,
+            self.consolidated_through,
+            self.unconsolidated,
+            self.unconsolidated_tokens,
         )
 
-    def restore(self, mark: WindowPosition, cursor: int, entries: list[TapeEntry]) -> None:
+    def restore(self, mark: WindowPosition, entries: Iterable[TapeEntry]) -> None:
         """Restore the window from a position and the entries from ``mark.reads_from`` on."""
-        self.first_id, self.consolidated_through = mark.cut, cursor
+        self.first_id, self.consolidated_through = mark.cut, mark.cursor
         for entry in entries:
             if (old := replaced_entry_id(entry)) is not None:
                 if old >= mark.cut or old in self.queued:

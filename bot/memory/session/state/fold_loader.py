@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from pydantic import ValidationError
-
 from bot.core.errors import TapeNotFound
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.schedules import pointed_entries
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
+from bot.memory.session.state.session_fold import (
+    POINTERS,
+    SESSION_MARK_EVENT,
+    Pointers,
+    SessionFold,
+)
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -118,29 +121,22 @@ async def load_resumed_entries(tape: TapeService, window: WindowFold) -> None:
 async def _last_pointers(tape: TapeService, before: int | None) -> Pointers | None:
     async for entry in tape.read_back(before):
         if entry.name in (TURN_END, SESSION_MARK_EVENT) and "pointers" in entry.data:
-            try:
-                pointers = Pointers.model_validate(entry.data["pointers"])
-            except ValidationError:
-                return None
-            return pointers if pointers.at < entry.id else None
+            pointers = POINTERS.read(entry.data["pointers"])
+            return pointers if pointers is not None and pointers.at < entry.id else None
     return None
 
 
 async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     spans = [(first, last) for first, last in pointers.spans]
     if not spans:
-        spans = [(pointers.window[1], pointers.at)]
-    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
-    single = (
-        pointers.boundary,
-        pointers.consolidated,
-        pointers.failure,
-        pointers.instructions,
-    )
+        spans = [(pointers.window.reads_from, pointers.at)]
+    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.prompt_zone) if span]
+    single = [
+        *(pointers.boundary, pointers.last_consolidation, pointers.consolidation_failure),
+        *(pointers.instructions, *pointers.calls, *pointed_entries(pointers.schedules)),
+        *(entry for _, entry, _, _ in pointers.undelivered),
+    ]
     spans += [(one, one) for one in single if one]
-    spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
-    spans += [(entry, entry) for entry in pointers.calls]
-    spans += [(entry, entry) for entry in pointed_entries(pointers.schedules)]
     # Only these may lie far back; the others are named one by one, or are close together.
     found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
     for first, last in spans:
