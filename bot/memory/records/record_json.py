@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -120,12 +121,8 @@ def _default(one: Field[Any], hint: Any) -> Any:
 def _converters(hint: Any) -> tuple[_Convert, _Convert]:
     """Return what reads and what writes values of a type."""
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is datetime:
-        return _time, format_time
-    if hint is str:
-        return _text, reason_json
-    if hint is float:
-        return _number, _same
+    if hint in _PLAIN:
+        return _PLAIN[hint]
     if origin is Literal:
         return partial(_one_of, inner), _same
     if origin in (types.UnionType, Union) and inner[-1] is type(None):
@@ -139,9 +136,12 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
     if origin is dict:
         read, write = _converters(inner[1])
         return partial(_pairs, read), partial(_written_pairs, write)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        known = {one.name.lower(): one for one in hint}
+        return partial(_named, known), lambda value: value.name.lower()
     if is_dataclass(hint):
         return partial(_nested, hint), _CODECS[hint].write
-    return (_same if hint is Any else partial(_exactly, hint)), _same
+    return partial(_exactly, hint), _same
 
 
 def _same(value: Any) -> Any:
@@ -182,6 +182,12 @@ def _one_of(known: tuple[Any, ...], value: Any) -> Any:
     raise _MalformedError
 
 
+def _named(known: dict[str, Any], value: Any) -> Any:
+    if not isinstance(value, str) or value not in known:
+        raise _MalformedError
+    return known[value]
+
+
 def _or_none(convert: _Convert, value: Any) -> Any:
     return None if value is None else convert(value)
 
@@ -218,3 +224,12 @@ def _nested(kind: Any, value: Any) -> Any:
     if (found := _CODECS[kind].read(value)) is None:
         raise _MalformedError
     return found
+
+
+_PLAIN: dict[Any, tuple[_Convert, _Convert]] = {
+    Any: (_same, _same),
+    datetime: (_time, format_time),
+    str: (_text, reason_json),
+    float: (_number, _same),
+}
+"""What reads and what writes values of plain types."""

@@ -39,6 +39,7 @@ from bot.memory.records.conversation_entries import (
     starts_turn,
     switched_problem,
 )
+from bot.memory.records.record_json import RecordJson
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
@@ -114,18 +115,10 @@ class ResumedEntries:
     @classmethod
     def from_json(cls, record: object) -> ResumedEntries:
         """Read it from JSON; return an empty one if the record is malformed."""
-        if not isinstance(record, dict) or not isinstance(ids := record.get("ids"), list):
-            return NO_RESUMED_ENTRIES
-        messages, tokens = record.get("messages"), record.get("tokens")
-        if type(messages) is not int or type(tokens) is not int:
-            return NO_RESUMED_ENTRIES
-        return cls(tuple(other for other in ids if type(other) is int), messages, tokens)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"ids": list(self.ids), "messages": self.messages, "tokens": self.tokens}
+        return _RESUMED.read(record) or NO_RESUMED_ENTRIES
 
 
+_RESUMED = RecordJson(ResumedEntries)
 NO_RESUMED_ENTRIES = ResumedEntries()
 
 
