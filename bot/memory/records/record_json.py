@@ -132,7 +132,8 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
         read, write = _converters(inner[0])
         return partial(_items, read, origin), partial(_written, write)
     if origin is tuple:
-        return partial(_pair, inner), list
+        readers, writers = zip(*map(_converters, inner), strict=True)
+        return partial(_pair, readers), partial(_written_pair, writers)
     if origin is dict:
         read, write = _converters(inner[1])
         return partial(_pairs, read), partial(_written_pairs, write)
@@ -210,10 +211,14 @@ def _written_pairs(write: _Convert, value: Any) -> dict[str, Any]:
     return {name: write(one) for name, one in value.items()}
 
 
-def _pair(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    if len(_exactly(list, value)) != len(kinds):
+def _pair(readers: tuple[_Convert, ...], value: Any) -> tuple[Any, ...]:
+    if len(_exactly(list, value)) != len(readers):
         raise _MalformedError
-    return tuple(map(_exactly, kinds, value))
+    return tuple(read(one) for read, one in zip(readers, value, strict=True))
+
+
+def _written_pair(writers: tuple[_Convert, ...], value: Any) -> list[Any]:
+    return [write(one) for write, one in zip(writers, value, strict=True)]
 
 
 def _pairs(read: _Convert, value: Any) -> dict[str, Any]:
