@@ -29,10 +29,7 @@ async def find_evidence_faults(
 ) -> dict[str, str]:
     """Return which episodes are no longer valid evidence, and why, by id.
 
-    Args:
-        store: The store of all tapes.
-        episodes: Episode ids; other ids are ignored.
-        session: A tape that may supersede them, besides their own.
+    Their own tapes and the session's may supersede them.
 
     Raises:
         TapeError: A tape cannot be read.
@@ -85,16 +82,10 @@ async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[Ta
 async def ineligibility_reason(
     store: TapeStore, episode: str, known: Collection[str], session: str
 ) -> str:
-    """Return why an episode is not new evidence for a belief; empty if it is.
+    """Return why an episode is not new evidence beside ``known`` evidence; empty if it is.
 
     New evidence is a person's own words, sent while memory was not paused, that do not merely
     repeat what they had just been shown. Recall makes nothing more certain.
-
-    Args:
-        store: The store of all tapes.
-        episode: Id of the episode.
-        known: Ids of the evidence that the belief has already.
-        session: See ``find_evidence_faults``.
     """
     if episode in known:
         return "it is known already"
@@ -113,13 +104,9 @@ async def ineligibility_reason(
 
 
 def is_repetition(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
-    """Say whether a message only repeats what the assistant, a tool or a command just said.
+    """Say whether a message only repeats what the assistant, a tool or a command said just before it.
 
     Questions do not count: an answer may repeat a question's words.
-
-    Args:
-        entry: The message.
-        before: The entries before it on its tape.
     """
     said = _runs(sender_text(entry))
     if not said:

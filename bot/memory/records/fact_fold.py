@@ -198,15 +198,7 @@ class FactFold:
 def batch_entry(
     fold: FactFold, outcome: BatchOutcome, *, key: str, author: str, **more: Any
 ) -> TapeEntry:
-    """Return the ``memory.facts`` entry that records a batch.
-
-    Args:
-        fold: The state before the batch.
-        outcome: The decisions.
-        key: Key of the batch.
-        author: Author of the proposals.
-        more: Further fields of the entry's data.
-    """
+    """Return the ``memory.facts`` entry that records a batch, given the state before it."""
     data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
     data["ops"] = [
         {
@@ -234,12 +226,9 @@ def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
 
 
 def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
-    """Return the entry that records a change to the compartments.
+    """Return the entry that records a change to the compartments, given the state before it.
 
-    Args:
-        fold: The state before the change.
-        data: Each changed record as it is afterwards, by compartment; ``key`` names the cause.
-        meta: Meta of the entry.
+    ``data`` has each changed record as it is afterwards, by compartment; its ``key`` names the cause.
     """
     return _with_state(fold, event(BUS_EVENT, {**data, "previous": fold.last_entry_id}, **meta))
 

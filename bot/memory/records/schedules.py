@@ -145,13 +145,7 @@ class Schedule:
         return self.kind == "reminder" and not self.recurs
 
     def may_be_changed_by(self, sender: str, *, private: bool, owner: bool) -> bool:
-        """Say whether a person may change it: in a group only who set it, or an owner.
-
-        Args:
-            sender: The platform's id of the person.
-            private: Whether they ask in their private chat.
-            owner: Whether they own the bot.
-        """
+        """Say whether a sender may change it: in a group only who set it, or an owner."""
         return private or owner or sender == self.author.id
 
     def as_json(self) -> dict[str, Any]:

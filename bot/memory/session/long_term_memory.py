@@ -282,11 +282,7 @@ class LongTermMemory:
         return ProposalBatch(key, "person", _ends(self.home.fold), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
-        """Read new links between identities, finish moves, and update the home scope.
-
-        Args:
-            sender: Platform user id of the person who is about to speak.
-        """
+        """Read new links between identities, finish moves, and update the home scope of who is about to speak."""
         await self._scopes.identity_linker.open()
         await self._scopes.identity_linker.finish_moves()
         await self.update_home(sender)
@@ -336,14 +332,9 @@ def _ends(fold: FactFold) -> tuple[Proposal, ...]:
 
 
 async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
-    """Return the scope that a session's facts belong to now, whether or not the session is open.
+    """Return the scope that a session's facts belong to now, given the one that its tape names, if any.
 
     Identities may have linked or unlinked since the session was last open.
-
-    Args:
-        tape: The session's tape.
-        home: The scope named on the tape; empty for its own.
-        scopes: The registry of scopes.
     """
     await scopes.identity_linker.open()
     return await _linked_home(tape, home or tape.name, scopes)
@@ -360,13 +351,7 @@ async def _linked_home(tape: TapeService, home: str, scopes: ScopeRegistry, who:
 
 
 async def named_home(store: TapeStore, tape: str, most: int | None = None) -> str:
-    """Return the scope that a session's newest entry about it names; empty if none does.
-
-    Args:
-        store: The store of all tapes.
-        tape: The session's tape.
-        most: How many entries are looked at, newest first; by default all.
-    """
+    """Return the scope that a session's newest entry about it names, of ``most`` entries; empty if none does."""
     looked = 0
     with suppress(TapeNotFound):
         async with aclosing(store.read_back(tape)) as entries:

@@ -155,14 +155,8 @@ class VectorFiles:
     ) -> list[VectorMatch] | None:
         """Return the entries with the nearest vectors, best first; None if the file is unusable.
 
-        Args:
-            tape: Name of the tape.
-            vector: Vector of the query.
-            limit: Most results.
-            since: Only messages from this Unix time on, in seconds.
-            before: Only entries with a lower id.
-            skip: Id of an entry to leave out, such as the query itself.
-            problem: Only rows with this problem checksum; None for all.
+        They are from the Unix time ``since`` on, in seconds, have an id below ``before`` and not ``skip``, such as
+        the query itself, and one checksum of a problem, unless that is None.
         """
         rows = self._read(tape)
         if not len(rows) or rows.dtype != _row_type(len(vector)):

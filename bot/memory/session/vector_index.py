@@ -154,8 +154,7 @@ class VectorIndex:
 
         Raises:
             ModelError: The provider fails.
-            TapeError: The tape cannot be read.
-            OSError: The files cannot be read or written.
+            OSError: The files cannot be read or written; see also ``TapeError``.
         """
         state = self._tapes.setdefault(tape, _Tape())
         async with state.lock:
@@ -184,18 +183,9 @@ class VectorIndex:
     ) -> list[VectorMatch]:
         """Return the messages nearest in meaning, best first.
 
-        Messages that cannot be embedded within a moment are not considered yet. While the provider
-        fails, the result is empty.
-
-        Args:
-            tape: Name of the tape.
-            text: The query.
-            limit: Most results.
-            since: Only messages from this time on; timezone-aware.
-            before: Only entries with a lower id.
-            skip: Id of an entry to leave out, such as the query itself.
-            problem: Only this problem; ``general`` for messages without one. It is matched by
-                checksum, so the caller must check the entry itself before showing it.
+        Messages that cannot be embedded within a moment are not considered yet; while the provider fails, none
+        are. ``skip`` is the id of an entry to leave out, such as the query itself. The problem, ``general`` for
+        messages without one, is matched by checksum, so the caller must check the entry before showing it.
         """
         if self._clock.monotonic() < self._again:
             self.mark_changed(tape)
@@ -241,9 +231,7 @@ class VectorIndex:
         return self._tapes[tape].any
 
     async def erase(self, tape: str, ids: Collection[int]) -> None:
-        """Erase the vectors of entries, on disk and in progress.
-
-        Call it after the tape erased their texts: a text that is still there is embedded again.
+        """Erase the vectors of entries, on disk and in progress, once the tape erased their texts.
 
         Raises:
             OSError: The file cannot be written.

@@ -165,13 +165,7 @@ class ScopeMemory:
             setattr(self._fold, slot, getattr(fresh, slot))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
-        """Decide on a batch, and record the decisions as one entry.
-
-        Args:
-            batch: The proposals.
-
-        Returns:
-            The decisions; earlier ones if the batch's key is known.
+        """Decide on a batch, and record the decisions as one entry; return earlier ones if its key is known.
 
         Raises:
             MemoryRefused: It would end too many facts at once; nothing was changed.
@@ -255,11 +249,7 @@ class ScopeMemory:
         return records[0] if isinstance(records, list) and isinstance(records[0], dict) else {}
 
     async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        """Append entries that depend on the scope's state, such as a change to its compartments.
-
-        Args:
-            compose: Returns the entries to append, perhaps none, and the result, given the tape's
-                version. It may be called more than once.
+        """Append what ``compose`` returns for the tape's version; it may be called more than once.
 
         Raises:
             TapeWriteError: The storage failed; nothing was changed.
@@ -317,11 +307,5 @@ class ScopeMemory:
 
 
 async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
-    """Return the entries that a fold of facts needs, from the last snapshot on, oldest first.
-
-    Args:
-        tape: The scope's tape.
-        last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
-            for.
-    """
+    """Return the entries that a fold of facts needs, up to ``last``, by default the newest; see ``read_chain``."""
     return await read_chain(tape, CHAIN_EVENTS, last)

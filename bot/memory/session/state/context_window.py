@@ -60,10 +60,8 @@ def visible_entries(
 ) -> list[TapeEntry]:
     """Return a range's visible entries: without messages no turn took in, edits applied.
 
-    Args:
-        entries: The range.
-        window: Knows later turns that took in messages of the range, and later edits.
-        after: Entries after the range that may be out of view by now, for the same purpose.
+    The window, and the entries ``after`` the range that may be out of view by now, tell of later turns
+    and edits.
     """
     joined = {i for entry in (*entries, *after, *window.entries) for i in joined_message_ids(entry)}
     edits = {

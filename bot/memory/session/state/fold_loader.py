@@ -26,13 +26,7 @@ _NEAR = 64
 
 
 async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
-    """Load the fold of a tape, from its last usable pointers or else from the start.
-
-    Args:
-        tape: The tape.
-        max_messages: Limit on messages in view.
-        max_tokens: Limit on their tokens.
-    """
+    """Load the fold of a tape, from its last usable pointers or else from the start, with limits of its view."""
     fold, first = await _restored(tape, None, max_messages, max_tokens)
     async with aclosing(read_batches(tape.store, tape.name, first)) as parts:
         async for entries in parts:
@@ -48,14 +42,9 @@ async def load_state(tape: TapeService) -> SessionFold:
 
 
 async def fold_at(tape: TapeService, at: int) -> SessionFold:
-    """Load the fold of a tape as it was after an entry.
+    """Load the fold of a tape as it was after an entry, with the limits recorded by each turn.
 
-    The view has the limits recorded by each turn. The cost is what lies between the previous turn
-    and the entry, plus what was in view.
-
-    Args:
-        tape: The tape.
-        at: Id of the entry.
+    The cost is what lies between the previous turn and the entry, plus what was in view.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -72,10 +61,7 @@ async def fold_at(tape: TapeService, at: int) -> SessionFold:
 
 
 async def is_private_now(tape: TapeService) -> bool:
-    """Return whether only private models may see the problem that is active on a tape.
-
-    A tape that does not exist has no private problem.
-    """
+    """Return whether only private models may see the active problem; False for a tape that does not exist."""
     try:
         return (await load_state(tape)).is_private
     except TapeNotFound:

@@ -249,12 +249,7 @@ class SessionFold:
         )
 
     def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
-        """Restore the fold from pointers.
-
-        Args:
-            pointers: Pointers of a ``turn.end``.
-            found: The entries that they name, by id: anchors, zones, failure, answers, the
-                schedules' definitions, what is in view, and the fact chain.
+        """Restore the fold from pointers and the entries that they name, by id, with the chain of facts.
 
         Raises:
             KeyError: A named entry is missing.
