@@ -75,7 +75,7 @@ class WorkingSet:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, without the packet, which is rendered from the rest."""
-        return _WORKING_SETS.write(self)
+        return WORKING_SETS.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class SharedReference:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return _REFERENCES.write(self)
+        return REFERENCES.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class SynthesizedPattern:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return _PATTERNS.write(self)
+        return PATTERNS.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,32 +239,49 @@ class Problem:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, without its working set, which has its own record."""
-        return _PROBLEMS.write(self)
+        return PROBLEMS.write(self)
 
 
-_WORKING_SETS = RecordJson(
+def _within_limits(working: WorkingSet) -> WorkingSet:
+    return replace(working, ttl_hours=min(max(working.ttl_hours, 0.0), MAX_WORKING_SET_HOURS))
+
+
+def _as_shares(pattern: SynthesizedPattern) -> SynthesizedPattern | None:
+    confidence, decay = (min(1.0, max(0.0, n)) for n in (pattern.confidence, pattern.decay_rate))
+    known = replace(pattern, confidence=confidence, decay_rate=decay)
+    return known if 0 < len(pattern.id) <= _LONGEST_ID else None
+
+
+def _with_id(problem: Problem) -> Problem | None:
+    return problem if 0 < len(problem.problem_id) <= _LONGEST_ID else None
+
+
+WORKING_SETS = RecordJson(
     WorkingSet,
     without=("context_packet",),
+    check=_within_limits,
     problem_id="problem",
     lane_id="lane",
     created_at="created",
     expires_at="expires",
     ttl_hours="ttl",
 )
-_REFERENCES = RecordJson(
+REFERENCES = RecordJson(
     SharedReference, created_at="created", updated_at="updated", updated_by="by"
 )
-_PATTERNS = RecordJson(
+PATTERNS = RecordJson(
     SynthesizedPattern,
+    check=_as_shares,
     pattern_type="type",
     evidence_ids="evidence",
     created_at="created",
     last_validated="validated",
     decay_rate="decay",
 )
-_PROBLEMS = RecordJson(
+PROBLEMS = RecordJson(
     Problem,
     without=("lane_id", "working_set"),
+    check=_with_id,
     problem_id="id",
     created_at="created",
     last_active="used",
@@ -275,29 +292,14 @@ _PROBLEMS = RecordJson(
 
 def working_set_from_json(record: object) -> WorkingSet | None:
     """Read a working set from JSON; return None if it is malformed."""
-    found = _WORKING_SETS.read(record, lane_id=None)
-    if found is None:
-        return None
-    hours = min(max(found.ttl_hours, 0.0), MAX_WORKING_SET_HOURS)
-    return replace(found, ttl_hours=hours)
+    return WORKING_SETS.read(record, lane_id=None)
 
 
 def reference_from_json(record: object, entry: int = 0) -> SharedReference | None:
     """Read a version of a shared value that an entry records; return None if it is malformed."""
-    return _REFERENCES.read(record, entry=entry)
-
-
-def pattern_from_json(record: object) -> SynthesizedPattern | None:
-    """Read a pattern from JSON; return None if it is malformed."""
-    found = _PATTERNS.read(record)
-    if found is None or not 0 < len(found.id) <= _LONGEST_ID:
-        return None
-    confidence, decay = (min(1.0, max(0.0, one)) for one in (found.confidence, found.decay_rate))
-    return replace(found, confidence=confidence, decay_rate=decay)
+    return REFERENCES.read(record, entry=entry)
 
 
 def problem_from_json(record: object) -> Problem | None:
     """Read a problem from JSON; return None if it is malformed."""
-    found = _PROBLEMS.read(record, lane_id=None)
-    known = found is not None and 0 < len(found.problem_id) <= _LONGEST_ID
-    return found if known else None
+    return PROBLEMS.read(record)

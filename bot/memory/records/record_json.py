@@ -3,6 +3,8 @@
 Rule 1: a field stands under its own name, or the one given here; what is empty anyway is left out.
 Rule 2: a record with a malformed field is none, whatever a tape may hold. A field that is missing has
     its default, a time 1970; of a list, items of another type are left out.
+Rule 3: records by name are a list, and named by their first field; what has numbers for names is a list
+    of pairs.
 """
 
 from __future__ import annotations
@@ -39,13 +41,22 @@ class RecordJson(Generic[T]):
 
     Args:
         kind: The dataclass.
-        without: Fields that are not written.
+        without: Fields that are not written; when read, they are None if they have no default.
+        check: Returns a record that was read within its limits, or None if it cannot be.
         keys: Names in JSON by those of the fields, where they differ.
     """
 
-    def __init__(self, kind: type[T], *, without: Collection[str] = (), **keys: str) -> None:
+    def __init__(
+        self,
+        kind: type[T],
+        *,
+        without: Collection[str] = (),
+        check: Callable[[T], T | None] | None = None,
+        **keys: str,
+    ) -> None:
         self._kind = kind
         self._without = without
+        self._check = check
         self._keys = keys
         _CODECS[kind] = self
 
@@ -63,6 +74,13 @@ class RecordJson(Generic[T]):
             for one in fields(self._kind)  # type: ignore[arg-type]
             if one.name not in self._without
         ]
+
+    @cached_property
+    def _absent(self) -> dict[str, None]:
+        absent = [one for one in fields(self._kind) if one.name in self._without]  # type: ignore[arg-type]
+        return {
+            one.name: None for one in absent if (one.default, one.default_factory) == (MISSING,) * 2
+        }
 
     def write(self, record: T) -> dict[str, Any]:
         """Return a record as JSON."""
@@ -82,7 +100,7 @@ class RecordJson(Generic[T]):
         """
         if not isinstance(record, dict):
             return None
-        found = dict(known)
+        found = {**self._absent, **known}
         try:
             for name, key, read, _, default in self._fields:
                 if key in record:
@@ -93,7 +111,8 @@ class RecordJson(Generic[T]):
                     found[name] = default() if callable(default) else default
         except _MalformedError:
             return None
-        return self._kind(**found)
+        made = self._kind(**found)
+        return made if self._check is None else self._check(made)
 
     def read_list(self, records: object) -> list[T]:
         """Return the records in a JSON list that are well-formed."""
@@ -135,14 +154,30 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
         readers, writers = zip(*map(_converters, inner), strict=True)
         return partial(_pair, readers), partial(_written_pair, writers)
     if origin is dict:
-        read, write = _converters(inner[1])
-        return partial(_pairs, read), partial(_written_pairs, write)
+        return _dict_converters(*inner)
     if isinstance(hint, type) and issubclass(hint, Enum):
         known = {one.name.lower(): one for one in hint}
         return partial(_named, known), lambda value: value.name.lower()
     if is_dataclass(hint):
         return partial(_nested, hint), _CODECS[hint].write
     return partial(_exactly, hint), _same
+
+
+def _dict_converters(names: Any, values: Any) -> tuple[_Convert, _Convert]:
+    read, write = _converters(values)
+    if is_dataclass(values):
+        first = fields(values)[0].name
+        return (
+            lambda value: {getattr(one, first): one for one in _items(read, list, value)},
+            lambda value: _written(write, value.values()),
+        )
+    if names is not str:
+        pair = partial(_pair, (partial(_exactly, names), read))
+        return (
+            lambda value: dict(_items(pair, list, value)),
+            lambda value: [[name, write(one)] for name, one in value.items()],
+        )
+    return partial(_pairs, read), partial(_written_pairs, write)
 
 
 def _same(value: Any) -> Any:
