@@ -7,13 +7,19 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from bot.core.errors import TapeNotFound
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
-from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
+from bot.memory.records.episodes import (
+    EPISODE_EVENT,
+    entry_of,
+    episode_id,
+    parse_episode_id,
+    search_all,
+)
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.evidence import may_learn_from, sender_text, third_party_texts
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 from bot.tape.index.terms import telling_terms
-from bot.tape.search import MAX_HITS, SearchQuery
+from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 
 _LOOKED_BACK = 60
@@ -61,22 +67,12 @@ async def find_evidence_faults(
 async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[TapeEntry]:
     """Yield a tape's appended episodes from an id on."""
     try:
-        waiting = [(first, await store.version(tape))]
+        last = await store.version(tape)
     except TapeNotFound:
         return
-    while waiting:
-        start, end = waiting.pop()
-        if start > end:
-            continue
-        names = frozenset({EPISODE_EVENT})
-        query = SearchQuery(tapes=(tape,), names=names, first=start, last=end, limit=MAX_HITS)
-        hits = await store.search(query)
-        if len(hits) < MAX_HITS or start == end:
-            for hit in hits:
-                yield hit.entry
-        else:  # One search may not return all hits.
-            middle = (start + end) // 2
-            waiting += [(start, middle), (middle + 1, end)]
+    names = frozenset({EPISODE_EVENT})
+    for hit in await search_all(store.search, SearchQuery(tapes=(tape,), names=names), first, last):
+        yield hit.entry
 
 
 async def ineligibility_reason(

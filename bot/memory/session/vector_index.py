@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -34,6 +34,7 @@ from bot.memory.records.evidence import is_local_only
 from bot.memory.records.transcript import sent_time
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
+from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     from bot.memory.session.vector_files import VectorFiles, VectorMatch, VectorRow
@@ -64,20 +65,6 @@ _FIRST_WAIT, _LONGEST_WAIT = 15.0, 600.0
 """Seconds without calls after a failure: first and longest; they double in between."""
 
 _PROBE = "hello"
-
-
-class VectorSource(Protocol):
-    """The part of a tape store that the index needs."""
-
-    async def version(self, tape: str) -> int:
-        """Return the id of the last entry."""
-        ...
-
-    async def read(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[TapeEntry]:
-        """Return the entries of an id range."""
-        ...
 
 
 @dataclass(slots=True)
@@ -112,7 +99,7 @@ class VectorIndex:
     def __init__(
         self,
         folder: Path,
-        source: VectorSource,
+        source: TapeStore,
         embedder: Embedder,
         *,
         workspace: str = "",

@@ -23,10 +23,10 @@ from bot.memory.records.episodes import (
     episode_from_entry,
     episode_id,
     parse_episode_id,
+    search_all,
 )
 from bot.tape.batches import read_batches
-from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL_PROBLEM, MAX_HITS, SearchQuery
+from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.service import TapeService
 
 LONGEST_CONTENT = 8_000
@@ -181,18 +181,9 @@ class EpisodicTraceStore:
         return episodes[::-1]
 
     async def _searched(self, query: SearchQuery) -> list[EpisodeEntry]:
-        """Return all hits of a search: a range with too many hits is split in halves."""
-        waiting = [(1, await self._tape.version())]
-        found: dict[int, TapeEntry] = {}
-        while waiting:
-            first, last = waiting.pop()
-            inside = replace(query, kinds=_KINDS, first=first, last=last, limit=MAX_HITS)
-            hits = await self._tape.search(inside)
-            if len(hits) == MAX_HITS:
-                middle = (first + last) // 2
-                waiting += [(first, middle), (middle + 1, last)]
-            else:
-                found |= {hit.entry.id: hit.entry for hit in hits if hit.direct}
+        last = await self._tape.version()
+        hits = await search_all(self._tape.search, replace(query, kinds=_KINDS), 1, last)
+        found = {hit.entry.id: hit.entry for hit in hits if hit.direct}
         episodes = (episode_from_entry(self._tape.name, found[number]) for number in sorted(found))
         return [episode for episode in episodes if episode is not None]
 
