@@ -3,8 +3,8 @@
 Rule 1: a field stands under its own name, or the one given here; what is empty anyway is left out.
 Rule 2: a record with a malformed field is none, whatever a tape may hold. A field that is missing has
     its default, a time 1970; of a list, items of another type are left out.
-Rule 3: records by name are a list, and named by their first field; what has numbers for names is a list
-    of pairs.
+Rule 3: records by the name that one of their fields has are a list; what has numbers for names is a
+    list of pairs.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class RecordJson(Generic[T]):
 
     Args:
         kind: The dataclass.
+        name: The field that names a record among others.
         without: Fields that are not written; when read, they are None if they have no default.
         check: Returns a record that was read within its limits, or None if it cannot be.
         keys: Names in JSON by those of the fields, where they differ.
@@ -50,10 +51,12 @@ class RecordJson(Generic[T]):
         self,
         kind: type[T],
         *,
+        name: str = "",
         without: Collection[str] = (),
         check: Callable[[T], T | None] | None = None,
         **keys: str,
     ) -> None:
+        self.name = name
         self._kind = kind
         self._without = without
         self._check = check
@@ -87,8 +90,7 @@ class RecordJson(Generic[T]):
         return {
             key: write(value)
             for name, key, _, write, default in self._fields
-            if (value := getattr(record, name))
-            or value != (default() if callable(default) else default)
+            if (value := getattr(record, name)) or value != _made(default)
         }
 
     def read(self, record: object, **known: Any) -> T | None:
@@ -108,7 +110,7 @@ class RecordJson(Generic[T]):
                 elif name not in found:
                     if default is MISSING:
                         return None
-                    found[name] = default() if callable(default) else default
+                    found[name] = _made(default)
         except _MalformedError:
             return None
         made = self._kind(**found)
@@ -129,6 +131,10 @@ def parse_utc_time(value: object) -> datetime | None:
     if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         return None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _made(default: Any) -> Any:
+    return default() if callable(default) else default
 
 
 def _default(one: Field[Any], hint: Any) -> Any:
@@ -165,10 +171,9 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
 
 def _dict_converters(names: Any, values: Any) -> tuple[_Convert, _Convert]:
     read, write = _converters(values)
-    if is_dataclass(values):
-        first = fields(values)[0].name
+    if is_dataclass(values) and (name := _CODECS[values].name):
         return (
-            lambda value: {getattr(one, first): one for one in _items(read, list, value)},
+            lambda value: {getattr(one, name): one for one in _items(read, list, value)},
             lambda value: _written(write, value.values()),
         )
     if names is not str:

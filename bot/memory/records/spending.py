@@ -159,6 +159,8 @@ class SpendingFold:
             outdated |= charge.day != newest
             for sums, period in ((self.days, charge.day), (self.months, charge.day[:7])):
                 _add(sums.setdefault(period, {}), charge.key, charge.amount)
+                if not sums[period]:
+                    del sums[period]
                 for scope in charge.key.scopes():
                     _add(self._totals, (period, scope), charge.amount)
         if outdated and self.days:
