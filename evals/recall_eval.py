@@ -64,9 +64,8 @@ async def ask_all(
         }
         for question in dataset.questions:
             began = perf_counter()
-            hits = await search_tape(
-                tape, question.text, kinds=_SAID, limit=max(DEPTHS), vectors=vectors
-            )
+            query = SearchQuery(question.text, kinds=_SAID, limit=max(DEPTHS))
+            hits = await search_tape(tape, query, vectors=vectors)
             taken = perf_counter() - began
             found = tuple(names[hit.entry.id] for hit in hits)
             given = tuple(names[one] for one in await _unasked(tape, question.text, vectors))

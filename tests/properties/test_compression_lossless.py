@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.memory.records import compression
+from bot.memory.records import compartment_text, compression
 from bot.memory.records.compartment_records import (
     EpisodeEntry,
     EpisodeType,
@@ -198,5 +198,5 @@ def test_no_value_can_make_another_record(kind, data):
     st.integers(0, 900),
 )
 def test_what_is_shown_never_passes_its_room(working, name, reference, most):
-    assert len(compression.render_context_packet(working, name, most)) <= most
-    assert len(compression.render_references([reference] * 3, most).encode()) <= most
+    assert len(compartment_text.render_context_packet(working, name, most)) <= most
+    assert len(compartment_text.render_references([reference] * 3, most).encode()) <= most

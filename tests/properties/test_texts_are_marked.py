@@ -16,8 +16,8 @@ OTHER_READERS = {
         agent/request_builder.py agent/tool_calls.py agent/tools agent/views agent/vision.py agent/web
         agent/workspace_files.py bus/media/document_program.py core/fetch llm/openai_format.py
         llm/written_calls.py mcp_client/results.py memory/gate/evidence_status.py
-        memory/gate/write_result.py memory/records/compression memory/records/pending_calls.py
-        memory/records/transcript.py memory/session/state/zone_snapshot.py
+        memory/gate/write_result.py memory/records/compartment_text.py
+        memory/records/compression.py memory/records/pending_calls.py memory/records/transcript.py memory/session/state/zone_snapshot.py
         runtime/sessions/fact_verifier.py
         runtime/sessions/private_quotes.py discord/message_content.py telegram/message_content.py
         llm/model_checks.py""",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.memory.records.compartment_records import Problem, WorkingSet
-from bot.memory.records.compression import render_problems
+from bot.memory.records.compartment_text import render_problems
 from bot.memory.records.problem_lookup import match_problem
 from bot.memory.records.problem_notes import NoteKind, with_note, without_text
 from bot.memory.session.bus.working_set import problem_summary

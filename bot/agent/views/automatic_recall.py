@@ -29,7 +29,6 @@ from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.recall import (
-    RecallableFact,
     RecalledPassage,
     fitting_facts,
     recall_passages,
@@ -116,7 +115,7 @@ class AutomaticRecall:
         room: int,
         lives_on_it: bool,
         reads_prompt: bool = True,
-        facts: Callable[[], Sequence[RecallableFact]],
+        facts: Callable[[], Sequence[RecalledPassage]],
         outdated: Callable[[], Collection[int]] = tuple,
         vectors: VectorIndex | None = None,
         files: Callable[[str], Awaitable[list[RecalledPassage]]] | None = None,
@@ -253,13 +252,13 @@ def asks_assistant(text: str) -> bool:
 
 
 def _has_memory_outside_prompt(
-    fold: SessionFold, told: str, facts: Sequence[RecallableFact]
+    fold: SessionFold, told: str, facts: Sequence[RecalledPassage]
 ) -> bool:
     """Return whether a fact or a line of memory is missing from the prompt."""
     return any(line not in told for line in _known(fold, facts))
 
 
-def _known(fold: SessionFold, facts: Sequence[RecallableFact]) -> Iterator[str]:
+def _known(fold: SessionFold, facts: Sequence[RecalledPassage]) -> Iterator[str]:
     snapshot = fold.zone.snapshot
     yield from (fact.text for fact in facts)
     notes = (note.content for note in snapshot.dailies)

@@ -159,9 +159,9 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
     reached = False
     async with aclosing(_back(scope, fact.batch, _STEPS)) as entries:
         async for entry in entries:
-            for decided, raw in reversed(list(_of(entry, fact.id))):
+            for decided in reversed(list(_of(entry, fact.id))):
                 decision_views.append(_view(scope.name, entry, decided, fact))
-                reached = reached or _begins(decided, raw, fact.id)
+                reached = reached or _begins(entry, decided, fact.id)
             if reached:
                 break
     if not reached and all(
@@ -170,9 +170,7 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
         admitted = await _record(scope, fact.admitted)
         if admitted is not None:
             first = _of(admitted, fact.id)
-            decision_views += [
-                _view(scope.name, admitted, decided, fact) for decided, _raw in first
-            ]
+            decision_views += [_view(scope.name, admitted, decided, fact) for decided in first]
     return decision_views
 
 
@@ -230,28 +228,21 @@ async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeE
         at = before if type(before) is int and before < at else 0
 
 
-def _operations(entry: TapeEntry) -> Iterator[dict[str, Any]]:
-    operations = entry.data.get("ops") if entry.name == FACTS_EVENT else None
-    for one in operations if isinstance(operations, list) else ():
-        if isinstance(one, dict):
-            yield one
+def _of(entry: TapeEntry, number: int) -> Iterator[ProposalDecision]:
+    """Yield the decisions of a record on a fact."""
+    if entry.name != FACTS_EVENT:
+        return
+    for decided in parse_outcome(entry).decisions:
+        concerned = (decided.fact, decided.ended)
+        if any(fact is not None and fact.id == number for fact in concerned):
+            yield decided
 
 
-def _of(entry: TapeEntry, number: int) -> Iterator[tuple[ProposalDecision, dict[str, Any]]]:
-    """Yield the decisions of a record on a fact, each with its JSON."""
-    for raw in _operations(entry):
-        alone = TapeEntry(entry.id, entry.kind, {"name": FACTS_EVENT, "data": {"ops": [raw]}})
-        for decided in parse_outcome(alone).decisions:
-            concerned = (decided.fact, decided.ended)
-            if any(fact is not None and fact.id == number for fact in concerned):
-                yield decided, raw
-
-
-def _begins(decided: ProposalDecision, raw: dict[str, Any], number: int) -> bool:
+def _begins(entry: TapeEntry, decided: ProposalDecision, number: int) -> bool:
     """Return whether a decision is the first on a fact: the one that made it."""
-    made = decided.fact is not None and decided.fact.id == number
-    begins = ("add", "supersede", "restate", "refute")
-    return made and "was" not in raw and decided.proposal.op in begins
+    fact = decided.fact
+    made = fact is not None and fact.id == number and fact.admitted == entry.id
+    return made and decided.proposal.op in ("add", "supersede")
 
 
 def _view(

@@ -26,10 +26,10 @@ from bot.memory.records.compartment_records import (
     Problem,
     ProblemState,
     WorkingSet,
-    parse_utc_time,
 )
 from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.session.bus.problem_registry import ProblemRegistry
 from bot.memory.session.bus.working_set import WorkingSetStore, problem_summary
 from bot.memory.session.state.session_fold import SessionFold

@@ -610,30 +610,24 @@ class BatchDecider:
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Restore a fact to its state before the operation that is undone."""
-        before = proposal.before
-        gone = {evidence.place for evidence in proposal.evidence}
-        left = tuple(
-            evidence
-            for evidence in target.evidence
-            if evidence.place not in gone and (before is None or evidence.place in before.evidence)
-        )
-        fact = replace(target, evidence=left)
+        before, reason = proposal.before, "taken_back" if proposal.op == "weaken" else "restored"
         if before is not None:
+            # What was undone is neither judged nor proposed again.
+            waits = before.status == "pending"
             fact = replace(
-                fact,
-                confidence=before.confidence,
-                quoted=before.quoted,
-                supersedes=before.supersedes,
-                standing=before.standing,
-                # What was undone is not proposed again.
-                replaces=fact.replaces if before.status == "pending" or before.supersedes else (),
-                ends=fact.ends and before.status == "pending",
+                before,
+                judged=target.judged,
+                replaces=before.replaces if waits or before.supersedes else (),
+                ends=before.ends and waits,
             )
-        if proposal.op == "weaken":
-            return self._record(proposal, fact, Reason("taken_back"))
-        status: FactStatus = "pending" if target.status == "dropped" else "active"
-        fact = replace(fact, status=before.status if before else status, valid_to=None)
-        return self._record(proposal, fact, Reason("restored"))
+            return self._record(proposal, fact, Reason(reason))
+        gone = {evidence.place for evidence in proposal.evidence}
+        left = tuple(evidence for evidence in target.evidence if evidence.place not in gone)
+        fact = replace(target, evidence=left)
+        if proposal.op == "reopen":
+            status: FactStatus = "pending" if target.status == "dropped" else "active"
+            fact = replace(fact, status=status, valid_to=None)
+        return self._record(proposal, fact, Reason(reason))
 
     def _reread(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Put a fact whose evidence was edited before the judge again."""

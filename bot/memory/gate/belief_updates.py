@@ -16,11 +16,12 @@ from datetime import UTC, datetime, timedelta
 
 from bot.core.reasons import Reason, join_reasons, split_reasons
 from bot.memory.gate.write_gate import ASKED_CONFIDENCE
-from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
+from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact, comparison_key
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Judgement
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry
 from bot.tape.index.terms import telling_terms
@@ -112,13 +113,7 @@ def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
 
 
 def count_decayed(fold: FactFold, now: datetime, *, asked: bool = False) -> int:
-    """Return how many beliefs lost at least 0.01 of their confidence since the last decay.
-
-    Args:
-        fold: The scope's state.
-        now: The current time.
-        asked: Also count if the last decay was less than a day ago.
-    """
+    """Return how many beliefs lost at least 0.01 since the last decay; if nobody ``asked``, one a day."""
     last = fold.compartments.decayed_at
     if last is not None and not asked and now - last < _DAY:
         return 0
@@ -190,14 +185,10 @@ def mark_stale(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
 def apply_evidence_faults(
     pattern: SynthesizedPattern, faults: Mapping[str, str]
 ) -> SynthesizedPattern | None:
-    """Return a belief after some of its evidence became invalid; None if nothing new was found.
+    """Return a belief after evidence became invalid, for reasons by its id; None if nothing new was found.
 
     It loses confidence if at least two pieces, and at least half of all, are valid; else it is
     stale.
-
-    Args:
-        pattern: A belief that is not retired.
-        faults: Why evidence is invalid, by its id.
     """
     noted = split_reasons(pattern.reason)
     new = [
@@ -222,11 +213,7 @@ def belief_faults(
 ) -> dict[str, str]:
     """Return why evidence of a belief is invalid, by its id.
 
-    Args:
-        pattern: The belief.
-        believed: All current beliefs of the scope, by id.
-        fold: The scope's facts.
-        found: Why episodes are invalid, by id.
+    ``believed`` are the scope's beliefs, ``fold`` its facts, and ``found`` why episodes are invalid, by id.
     """
     faults = {
         evidence_id: found[evidence_id]

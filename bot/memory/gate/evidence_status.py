@@ -7,13 +7,19 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from bot.core.errors import TapeNotFound
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
-from bot.memory.records.episodes import EPISODE_EVENT, entry_of, episode_id, parse_episode_id
+from bot.memory.records.episodes import (
+    EPISODE_EVENT,
+    entry_of,
+    episode_id,
+    parse_episode_id,
+    search_all,
+)
 from bot.memory.records.event_names import REPLY
 from bot.memory.records.evidence import may_learn_from, sender_text, third_party_texts
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 from bot.tape.index.terms import telling_terms
-from bot.tape.search import MAX_HITS, SearchQuery
+from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 
 _LOOKED_BACK = 60
@@ -29,10 +35,7 @@ async def find_evidence_faults(
 ) -> dict[str, str]:
     """Return which episodes are no longer valid evidence, and why, by id.
 
-    Args:
-        store: The store of all tapes.
-        episodes: Episode ids; other ids are ignored.
-        session: A tape that may supersede them, besides their own.
+    Their own tapes and the session's may supersede them.
 
     Raises:
         TapeError: A tape cannot be read.
@@ -64,37 +67,21 @@ async def find_evidence_faults(
 async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[TapeEntry]:
     """Yield a tape's appended episodes from an id on."""
     try:
-        waiting = [(first, await store.version(tape))]
+        last = await store.version(tape)
     except TapeNotFound:
         return
-    while waiting:
-        start, end = waiting.pop()
-        if start > end:
-            continue
-        names = frozenset({EPISODE_EVENT})
-        query = SearchQuery(tapes=(tape,), names=names, first=start, last=end, limit=MAX_HITS)
-        hits = await store.search(query)
-        if len(hits) < MAX_HITS or start == end:
-            for hit in hits:
-                yield hit.entry
-        else:  # One search may not return all hits.
-            middle = (start + end) // 2
-            waiting += [(start, middle), (middle + 1, end)]
+    names = frozenset({EPISODE_EVENT})
+    for hit in await search_all(store.search, SearchQuery(tapes=(tape,), names=names), first, last):
+        yield hit.entry
 
 
 async def ineligibility_reason(
     store: TapeStore, episode: str, known: Collection[str], session: str
 ) -> str:
-    """Return why an episode is not new evidence for a belief; empty if it is.
+    """Return why an episode is not new evidence beside ``known`` evidence; empty if it is.
 
     New evidence is a person's own words, sent while memory was not paused, that do not merely
     repeat what they had just been shown. Recall makes nothing more certain.
-
-    Args:
-        store: The store of all tapes.
-        episode: Id of the episode.
-        known: Ids of the evidence that the belief has already.
-        session: See ``find_evidence_faults``.
     """
     if episode in known:
         return "it is known already"
@@ -113,13 +100,9 @@ async def ineligibility_reason(
 
 
 def is_repetition(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
-    """Say whether a message only repeats what the assistant, a tool or a command just said.
+    """Say whether a message only repeats what the assistant, a tool or a command said just before it.
 
     Questions do not count: an answer may repeat a question's words.
-
-    Args:
-        entry: The message.
-        before: The entries before it on its tape.
     """
     said = _runs(sender_text(entry))
     if not said:

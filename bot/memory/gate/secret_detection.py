@@ -53,11 +53,7 @@ _TOKEN = LazyPattern(
 def check_no_secret(
     text: str, code: Literal["secret", "secret_unasked", "secret_elsewhere"] = "secret"
 ) -> None:
-    """Refuse a text that looks like a secret.
-
-    Args:
-        text: The text.
-        code: The refusal's code; it says which rule the text breaks.
+    """Refuse a text that looks like a secret, with a code that says which rule it breaks.
 
     Raises:
         MemoryRefused: It looks like a secret.

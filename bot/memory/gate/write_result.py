@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bot.core.reasons import parse_reason, reason_json
 from bot.memory.gate.write_gate import Compartment, WriteDecision, WriteSignals
-from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.episodes import episode_id
+from bot.memory.records.record_json import RecordJson
 from bot.tape.entries import TapeEntry
 
 
@@ -60,26 +59,19 @@ class ApprovedWrite:
     record: dict[str, Any] = field(default_factory=dict)
 
 
+_DECISIONS = RecordJson(WriteDecision)
+
+
 def decision_record(decision: WriteDecision, signals: WriteSignals, by: str) -> dict[str, Any]:
     """Return a decision as JSON for its entry."""
-    expiry = decision.expiry.isoformat() if decision.expiry is not None else None
-    told = {**asdict(decision), "expiry": expiry, "reason": reason_json(decision.reason)}
-    return {"decision": told, "signals": asdict(signals), "by": by}
+    return {"decision": _DECISIONS.write(decision), "signals": asdict(signals), "by": by}
 
 
 def parse_write_result(tape: str, entry: TapeEntry, requested: Compartment) -> WriteResult | None:
     """Read the result of a write from a ``memory.bus`` entry; None if it has no decision."""
-    told = entry.data.get("decision")
-    if not isinstance(told, dict):
+    decision = _DECISIONS.read(entry.data.get("decision"))
+    if decision is None:
         return None
-    threshold = told.get("confidence_threshold")
-    decision = WriteDecision(
-        told.get("approved") is True,
-        told.get("target_compartment"),
-        float(threshold) if isinstance(threshold, (int, float)) else 0.0,
-        parse_utc_time(told.get("expiry")),
-        parse_reason(told.get("reason")),
-    )
     for name, key in (("references", "version"), ("patterns", "id")):
         records = entry.data.get(name)
         if isinstance(records, list) and records and isinstance(records[0], dict):

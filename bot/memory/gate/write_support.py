@@ -41,15 +41,10 @@ def third_party_texts_in_view(spoken: Iterable[TapeEntry]) -> list[str]:
 
 
 def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool = False) -> None:
-    """Refuse text with instructions to the assistant that no authorised person in view gave.
+    """Refuse text for the model with instructions that no authorised person in view gave.
 
-    They gave them if their words hold each sentence that is one; a sentence in other words may say more.
-
-    Args:
-        text: Text that the model will see from then on.
-        spoken: Entries in view.
-        drafted: The text is a draft, perhaps for others, so it is suspect only if third-party text
-            in view gives orders, too.
+    They gave them if their words hold each sentence that is one; a sentence in other words may say more. A
+    draft, perhaps for others, is suspect only if third-party text in view gives orders, too.
 
     Raises:
         MemoryRefused: The text contains such instructions.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from bot.core.reasons import Reason
+from bot.memory.records.record_json import RecordJson
 
 
 class Origin(IntEnum):
@@ -53,7 +53,7 @@ class ArgumentLabel:
 
     def as_json(self) -> dict[str, Any]:
         """Return the label as JSON."""
-        return {**asdict(self), "origin": self.origin.name.lower()}
+        return _LABELS.write(self)
 
     def describe(self) -> Reason:
         """Return where the value comes from, for people."""
@@ -68,18 +68,9 @@ class ArgumentLabel:
         return f"{self.name}{role}: {self.describe()}"
 
 
+_LABELS = RecordJson(ArgumentLabel)
+
+
 def labels_from_json(record: object) -> tuple[ArgumentLabel, ...]:
     """Read a list of labels; leave out malformed ones."""
-    items: Iterable[object] = record if isinstance(record, list) else ()
-    return tuple(label for label in map(_label, items) if label is not None)
-
-
-def _label(record: object) -> ArgumentLabel | None:
-    if not isinstance(record, dict):
-        return None
-    name, role, entry = record.get("name"), record.get("role"), record.get("entry")
-    origin = {one.name.lower(): one for one in Origin}.get(str(record.get("origin")))
-    if not isinstance(name, str) or not isinstance(role, str) or origin is None:
-        return None
-    sensitive = record.get("sensitive") is not False
-    return ArgumentLabel(name, role, origin, sensitive, entry if type(entry) is int else 0)
+    return tuple(_LABELS.read_list(record))

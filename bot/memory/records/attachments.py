@@ -91,12 +91,9 @@ def describe_attachments(
     *,
     excerpt: int | None = None,
 ) -> str:
-    """Return lines that describe a message's files; empty if it has none.
+    """Return lines that describe the files in a message's meta; empty if it has none.
 
-    Args:
-        meta: Meta of the entry.
-        remarks: Words to add to a file's description, by position.
-        excerpt: Most characters to quote of each file; None for no limit.
+    ``remarks`` are words to add to a file's description, by position; ``excerpt`` limits the quoted characters.
     """
     parts = []
     for place, entry_attachment in enumerate(attachments_in(meta)):

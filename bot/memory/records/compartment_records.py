@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from datetime import datetime
+from typing import Any, Literal
 
-from bot.core.clock import format_time
-from bot.core.reasons import parse_reason, reason_json
+from bot.memory.records.record_json import RecordJson
 
 NORTH_STARS_KEY = "north_stars"
 PRIORITIES_KEY = "priorities"
@@ -36,10 +35,6 @@ MAX_WORKING_SET_HOURS = 24.0
 """Longest lifetime of an unused working set, in hours."""
 
 _LONGEST_ID = 64
-_FIRST_YEAR, _LAST_YEAR = 2, 9_998
-"""Accepted years, so that time zones and lifetimes can be added without overflow."""
-
-_BY_NAME = frozenset({"constraints", "partial_artifacts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +75,7 @@ class WorkingSet:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, without the packet, which is rendered from the rest."""
-        plain: dict[str, Any] = {
-            "problem": self.problem_id,
-            "created": format_time(self.created_at),
-            "expires": format_time(self.expires_at),
-            "ttl": self.ttl_hours,
-        }
-        plain |= {"lane": self.lane_id} if self.lane_id else {}
-        return plain | {name: getattr(self, name) for name in WORKING_FIELDS if getattr(self, name)}
+        return WORKING_SETS.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +106,7 @@ class SharedReference:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "key": self.key,
-            "value": self.value,
-            "version": self.version,
-            "source": self.source,
-            "created": format_time(self.created_at),
-            "updated": format_time(self.updated_at),
-            "by": self.updated_by,
-            **({"entry": self.entry} if self.entry else {}),
-            **({"stale": True} if self.stale else {}),
-        }
+        return REFERENCES.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +202,7 @@ class SynthesizedPattern:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "id": self.id,
-            "type": self.pattern_type,
-            "content": self.content,
-            "evidence": self.evidence_ids,
-            "confidence": self.confidence,
-            "created": format_time(self.created_at),
-            "validated": format_time(self.last_validated),
-            "decay": self.decay_rate,
-            **({"protected": True} if self.protected else {}),
-            "status": self.status,
-            **({"reason": reason_json(self.reason)} if self.reason else {}),
-        }
+        return PATTERNS.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,163 +239,70 @@ class Problem:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, without its working set, which has its own record."""
-        return {
-            "id": self.problem_id,
-            "name": self.name,
-            "state": self.state,
-            "created": format_time(self.created_at),
-            "used": format_time(self.last_active),
-            "priority": self.priority,
-            **({"summary": self.summary} if self.summary else {}),
-            **({"messages": list(self.resumable_entry_ids)} if self.resumable_entry_ids else {}),
-            **({"weight": list(self.resumable_size)} if any(self.resumable_size) else {}),
-            **({"private": True} if self.private else {}),
-        }
+        return PROBLEMS.write(self)
 
 
-def working_set_from_json(record: object, lane: str | None = None) -> WorkingSet | None:
+def _within_limits(working: WorkingSet) -> WorkingSet:
+    return replace(working, ttl_hours=min(max(working.ttl_hours, 0.0), MAX_WORKING_SET_HOURS))
+
+
+def _as_shares(pattern: SynthesizedPattern) -> SynthesizedPattern | None:
+    confidence, decay = (min(1.0, max(0.0, n)) for n in (pattern.confidence, pattern.decay_rate))
+    known = replace(pattern, confidence=confidence, decay_rate=decay)
+    return known if 0 < len(pattern.id) <= _LONGEST_ID else None
+
+
+def _with_id(problem: Problem) -> Problem | None:
+    return problem if 0 < len(problem.problem_id) <= _LONGEST_ID else None
+
+
+WORKING_SETS = RecordJson(
+    WorkingSet,
+    name="problem_id",
+    without=("context_packet",),
+    check=_within_limits,
+    problem_id="problem",
+    lane_id="lane",
+    created_at="created",
+    expires_at="expires",
+    ttl_hours="ttl",
+)
+REFERENCES = RecordJson(
+    SharedReference, name="key", created_at="created", updated_at="updated", updated_by="by"
+)
+PATTERNS = RecordJson(
+    SynthesizedPattern,
+    name="id",
+    check=_as_shares,
+    pattern_type="type",
+    evidence_ids="evidence",
+    created_at="created",
+    last_validated="validated",
+    decay_rate="decay",
+)
+PROBLEMS = RecordJson(
+    Problem,
+    name="problem_id",
+    without=("lane_id", "working_set"),
+    check=_with_id,
+    problem_id="id",
+    created_at="created",
+    last_active="used",
+    resumable_entry_ids="messages",
+    resumable_size="weight",
+)
+
+
+def working_set_from_json(record: object) -> WorkingSet | None:
     """Read a working set from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or not isinstance(record.get("problem"), str):
-        return None
-    created = _time(record.get("created"))
-    hours = _number(record.get("ttl"), 2.0, most=MAX_WORKING_SET_HOURS)
-    working_set = WorkingSet(
-        record["problem"],
-        _text(record.get("lane")) or lane,
-        created,
-        parse_utc_time(record.get("expires")) or created + timedelta(hours=hours),
-        ttl_hours=hours,
-    )
-    return replace(working_set, **parse_working_fields(_in_shape(record)))
-
-
-def _in_shape(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a working set's fields in the expected shapes, whatever an imported tape holds."""
-    shaped = {**record}
-    for name, part in (("assumptions", "a"), ("local_decisions", "d")):
-        if isinstance(held := record.get(name), list):
-            shaped[name] = [
-                one
-                if isinstance(one, dict) and isinstance(one.get(part), str)
-                else {part: str(one)}
-                for one in held
-            ]
-    if isinstance(asked := record.get("open_questions"), list):
-        shaped["open_questions"] = list(map(str, asked))
-    if isinstance(rules := record.get("constraints"), dict):
-        shaped["constraints"] = {
-            key: held if isinstance(held, list) else [held] for key, held in rules.items()
-        }
-    return shaped
-
-
-def parse_working_fields(record: dict[str, Any]) -> dict[str, Any]:
-    """Return those working-set fields of a record that have the right shape."""
-    return {
-        name: record[name]
-        for name in WORKING_FIELDS
-        if isinstance(record.get(name), dict if name in _BY_NAME else list)
-    }
+    return WORKING_SETS.read(record, lane_id=None)
 
 
 def reference_from_json(record: object, entry: int = 0) -> SharedReference | None:
-    """Read a version of a shared value from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or not isinstance(record.get("key"), str):
-        return None
-    version = record.get("version")
-    if type(version) is not int:
-        return None
-    known = record.get("entry")
-    return SharedReference(
-        record["key"],
-        record.get("value"),
-        version,
-        _text(record.get("source")),
-        _time(record.get("created")),
-        _time(record.get("updated")),
-        _text(record.get("by")),
-        known if type(known) is int else entry,
-        record.get("stale") is True,
-    )
+    """Read a version of a shared value that an entry records; return None if it is malformed."""
+    return REFERENCES.read(record, entry=entry)
 
 
-def pattern_from_json(record: object) -> SynthesizedPattern | None:
-    """Read a pattern from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or not _is_id(record.get("id")):
-        return None
-    content = record.get("content")
-    kind = next(
-        (get_arg for get_arg in get_args(PatternType) if get_arg == record.get("type")), None
-    )
-    if kind is None or not isinstance(content, dict):
-        return None
-    status = record.get("status")
-    evidence = record.get("evidence")
-    return SynthesizedPattern(
-        record["id"],
-        kind,
-        content,
-        [one for one in evidence if isinstance(one, str)] if isinstance(evidence, list) else [],
-        _number(record.get("confidence"), 0.5),
-        _time(record.get("created")),
-        _time(record.get("validated")),
-        _number(record.get("decay"), 0.01),
-        record.get("protected") is True,
-        status if status in ("active", "stale", "retired") else "retired",
-        parse_reason(record.get("reason")),
-    )
-
-
-def problem_from_json(record: object, lane: str | None = None) -> Problem | None:
+def problem_from_json(record: object) -> Problem | None:
     """Read a problem from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or not _is_id(record.get("id")):
-        return None
-    state, priority, messages = (record.get(name) for name in ("state", "priority", "messages"))
-    return Problem(
-        record["id"],
-        _text(record.get("name")) or record["id"],
-        next((get_arg for get_arg in get_args(ProblemState) if get_arg == state), "paused"),
-        lane,
-        _time(record.get("created")),
-        _time(record.get("used")),
-        None,
-        priority if type(priority) is int else 5,
-        _text(record.get("summary")),
-        _integers(messages),
-        (weight[0], weight[1]) if len(weight := _integers(record.get("weight"))) == 2 else (0, 0),
-        record.get("private") is True,
-    )
-
-
-def parse_utc_time(value: object) -> datetime | None:
-    """Parse an ISO 8601 time, as UTC if it has no zone; None if invalid or out of range."""
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_ID
-
-
-def _time(value: object) -> datetime:
-    return parse_utc_time(value) or datetime.fromtimestamp(0, UTC)
-
-
-def _integers(value: object) -> tuple[int, ...]:
-    return tuple(i for i in value if type(i) is int) if isinstance(value, list) else ()
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: object, default: float, most: float = 1.0) -> float:
-    """Return a number clamped to 0 to ``most``, or the default if it is not a number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return default
-    return most if value >= most else float(value) if value > 0 else 0.0
+    return PROBLEMS.read(record)

@@ -16,16 +16,17 @@ from typing import Any, TypeGuard
 
 from bot.memory.records.compartment_records import (
     MAX_WORKING_SET_HOURS,
+    PATTERNS,
+    PROBLEMS,
+    REFERENCES,
+    WORKING_SETS,
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
-    parse_utc_time,
-    pattern_from_json,
     problem_from_json,
-    reference_from_json,
-    working_set_from_json,
 )
+from bot.memory.records.record_json import RecordJson, parse_utc_time
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 
@@ -120,103 +121,69 @@ class Compartments:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON, for a snapshot; empty if nothing ever changed."""
-        state: dict[str, Any] = {
-            "problems": [other.as_json() for other in self.problems.values()],
-            "working": [other.as_json() for other in self.working_sets.values()],
-            "references": [reference.as_json() for reference in self.references.values()],
-            "versions": {
-                key: list(map(list, found.items())) for key, found in self.versions.items()
-            },
-            "patterns": [belief.as_json() for belief in self.patterns.values()],
-            "uses": {str(number): stamp for number, stamp in self.uses.items()},
-            "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
-            "used": self.last_used.isoformat() if self.last_used else "",
-            "active": self.active_problem if self.active_problem != GENERAL_PROBLEM else "",
-            "wanted": self.requested_problem,
-        }
-        state |= {"next_problem": self.next_problem} if self.next_problem > 1 else {}
-        state |= {"next_pattern": self.next_pattern} if self.next_pattern > 1 else {}
-        return {key: value for key, value in state.items() if value}
+        state: dict[str, Any] = _STATES.write(self)
+        return state
 
     @classmethod
-    def from_state(cls, state: object) -> Compartments:
-        """Restore compartments from a snapshot; empty ones if it has none."""
-        made = cls()
-        if not isinstance(state, dict):
-            return made
-        made._take(state)
-        if isinstance(versions := state.get("versions"), dict):
-            made.versions = {key: _versions(pairs) for key, pairs in versions.items()}
-        made.decayed_at, made.last_used = (
-            parse_utc_time(state.get("decayed")),
-            parse_utc_time(state.get("used")),
-        )
-        if made._is_known(active := state.get("active")):
-            made.active_problem = active
-        if made._is_known(wanted := state.get("wanted")):
-            made.requested_problem = wanted
-        made.next_problem = max(made.next_problem, _integer(state.get("next_problem")))
-        made.next_pattern = max(made.next_pattern, _integer(state.get("next_pattern")))
-        return made
+    def checked(cls, state: Compartments) -> Compartments:
+        """Return a state that was read, with only what fits together; see ``_take``."""
+        for name in ("active_problem", "requested_problem"):
+            if not state._is_known(getattr(state, name)):
+                setattr(state, name, GENERAL_PROBLEM if name == "active_problem" else "")
+        for reference in state.references.values():
+            known = state.versions.setdefault(reference.key, {})
+            known.setdefault(reference.version, reference.entry)
+        state._count(state.problems, state.patterns)
+        return state
 
     def _is_known(self, problem: object) -> TypeGuard[str]:
         """Say whether a problem exists."""
         return isinstance(problem, str) and (problem == GENERAL_PROBLEM or problem in self.problems)
 
-    def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
-        """Store the records in a change or snapshot."""
+    def _take(self, data: dict[str, Any], entry: int, written: datetime | None) -> None:
+        """Store the records in a change."""
         uses = data.get("uses")
         for key, stamp in uses.items() if isinstance(uses, dict) else ():
             if _digits(key) and parse_utc_time(stamp) is not None:
                 self.uses[_digits(key)] = stamp
-        for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
+        for problem in PROBLEMS.read_list(data.get("problems")):
             self.problems[problem.problem_id] = problem
-            self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
-        for working in filter(None, map(working_set_from_json, _records(data.get("working")))):
+            self._count([problem.problem_id])
+        for working in WORKING_SETS.read_list(data.get("working")):
             # Limits the lifetime in records of imported tapes, too.
-            latest = (
-                written + timedelta(hours=MAX_WORKING_SET_HOURS) if written else working.expires_at
-            )
-            ends = min(working.expires_at, latest)
+            day = timedelta(hours=MAX_WORKING_SET_HOURS)
+            ends = min(working.expires_at, written + day) if written else working.expires_at
             self.working_sets[working.problem_id] = replace(working, expires_at=ends)
-        for record in _records(data.get("references")):
-            if (reference := reference_from_json(record, entry)) is not None:
-                self.references[reference.key] = reference
-                versions = self.versions.setdefault(reference.key, {})
-                versions[reference.version] = reference.entry
-        for pattern in filter(None, map(pattern_from_json, _records(data.get("patterns")))):
+        for reference in REFERENCES.read_list(data.get("references")):
+            known = reference if reference.entry else replace(reference, entry=entry)
+            self.references[known.key] = known
+            self.versions.setdefault(known.key, {})[known.version] = known.entry
+        for pattern in PATTERNS.read_list(data.get("patterns")):
             self.patterns[pattern.id] = pattern
-            self.next_pattern = max(self.next_pattern, _number_in(pattern.id) + 1)
+            self._count((), [pattern.id])
+
+    def _count(self, problems: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
+        """Let the next numbers follow those of records."""
+        self.next_problem = max([self.next_problem, *(_digits(one[1:]) + 1 for one in problems)])
+        self.next_pattern = max([self.next_pattern, *(_digits(one[1:]) + 1 for one in patterns)])
 
 
-def _records(value: object) -> Iterable[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+_STATES = RecordJson(
+    Compartments,
+    check=Compartments.checked,
+    working_sets="working",
+    active_problem="active",
+    requested_problem="wanted",
+    last_used="used",
+    decayed_at="decayed",
+)
 
 
 def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _integer(value: object) -> int:
-    return value if type(value) is int and value < 10**_MOST_DIGITS else 0
-
-
-def _versions(pairs: object) -> dict[int, int]:
-    """Return entry ids by version number, without malformed items."""
-    lists = [pair for pair in pairs if isinstance(pair, list)] if isinstance(pairs, list) else []
-    return {
-        other[0]: other[1]
-        for other in lists
-        if len(other) == 2 and all(type(part) is int for part in other)
-    }
-
-
 def _digits(text: str) -> int:
     """Return the number that a text consists of; 0 if it is not one, or too long."""
     known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     return int(text) if known else 0
-
-
-def _number_in(name: str) -> int:
-    """Return the number in an id such as ``p3``; 0 if it has none."""
-    return _digits(name[1:])

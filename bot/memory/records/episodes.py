@@ -8,6 +8,8 @@ Rule 3: an edit supersedes the message that it replaces.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -23,7 +25,7 @@ from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import sent_time
 from bot.tape.entries import TapeEntry, event
-from bot.tape.search import GENERAL_PROBLEM, problem_of
+from bot.tape.search import GENERAL_PROBLEM, MAX_HITS, Hit, SearchQuery, problem_of
 from bot.tape.store import TapeStore
 
 ERASED_CONTENT = {"erased": True}
@@ -220,3 +222,17 @@ async def entry_of(store: TapeStore, episode: str) -> tuple[str, TapeEntry] | No
     except TapeNotFound:
         return None
     return (place[0], entries[0]) if entries else None
+
+
+async def search_all(
+    search: Callable[[SearchQuery], Awaitable[list[Hit]]], query: SearchQuery, first: int, last: int
+) -> list[Hit]:
+    """Return all hits in a range of ids: where one search gives too many, its halves are searched."""
+    if first > last:
+        return []
+    hits = await search(replace(query, first=first, last=last, limit=MAX_HITS))
+    if len(hits) < MAX_HITS or first == last:
+        return hits
+    middle = (first + last) // 2
+    before = await search_all(search, query, first, middle)
+    return before + await search_all(search, query, middle + 1, last)

@@ -29,12 +29,9 @@ def grant_of(entry: TapeEntry) -> Grant | None:
 
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
-    """Return an entry as evidence; what came by a token that may only propose is its program's word.
+    """Return an entry as evidence, by default with all of the sender's own words.
 
-    Args:
-        tape: Name of the tape that holds the entry.
-        entry: A message, a command or a tool's result.
-        quote: The words to cite; by default all of the sender's own.
+    What came by a token that may only propose is its program's word.
     """
     moment = sent_time(entry)
     origin, grant = entry_origin(entry), grant_of(entry)

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+from bot.memory.records.record_json import RecordJson
 
 EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted", "client"]
 """Author of a piece of evidence: ``person`` for the user, ``member`` for a group member (or an
 owner who gave a command in a group), ``import``, ``assistant``, ``tool``, ``quoted`` for quoted and
 forwarded text, or ``client`` for a program that uses memory."""
-
-EVIDENCE_ORIGINS: tuple[str, ...] = get_args(EvidenceOrigin)
 
 OWN_WORDS = frozenset({"person", "member"})
 """Origins of what a person said themselves."""
@@ -167,23 +167,7 @@ class Fact:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fact as JSON."""
-        # Not ``asdict``: it copies deeply, and a snapshot holds thousands of facts.
-        plain = {name: getattr(self, name) for name in Fact.__slots__}
-        plain = {"id": plain.pop("id"), "text": plain.pop("gloss"), **plain}
-        for name in ("quoted", "replaces", "ends", "standing"):
-            if not plain[name]:
-                del plain[name]
-        if self.replaces:
-            plain["replaces"] = list(self.replaces)
-        plain["evidence"] = [
-            {
-                name: value
-                for name in Evidence.__slots__
-                if (value := getattr(other, name)) or not name.startswith("context")
-            }
-            for other in self.evidence
-        ]
-        return plain
+        return _FACTS.write(self)
 
 
 _MONTHS = (
@@ -268,73 +252,16 @@ def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Ev
     return tuple(ordered)
 
 
-def evidence_from_json(record: object) -> Evidence | None:
-    """Read evidence from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or type(record.get("entry")) is not int:
-        return None
-    origin = record.get("origin")
-    return Evidence(
-        tape=_text(record, "tape"),
-        entry=record["entry"],
-        quote=_text(record, "quote"),
-        who=_text(record, "who"),
-        when=_text(record, "when"),
-        origin=origin if origin in EVIDENCE_ORIGINS else "quoted",
-        sender=_text(record, "sender"),
-        inbound=_text(record, "inbound"),
-        context=_text(record, "context"),
-        context_entry=_number(record, "context_entry"),
-    )
+_EVIDENCE = RecordJson(Evidence)
+_FACTS = RecordJson(Fact, name="id", gloss="text")
 
 
 def evidence_list_from_json(record: object) -> tuple[Evidence, ...]:
     """Read a JSON list of evidence, leaving out malformed items."""
-    found = map(evidence_from_json, record) if isinstance(record, list) else ()
-    return tuple(evidence for evidence in found if evidence is not None)
+    return tuple(_EVIDENCE.read_list(record))
 
 
 def fact_from_json(record: object) -> Fact | None:
     """Read a fact from JSON; return None if it is malformed."""
-    if not isinstance(record, dict) or type(record.get("id")) is not int:
-        return None
-    evidence = evidence_list_from_json(record.get("evidence"))
-    origin, confidence = record.get("origin"), record.get("confidence")
-    supersedes, valid_to = record.get("supersedes"), record.get("valid_to")
-    statuses = (get_arg for get_arg in get_args(FactStatus) if get_arg == record.get("status"))
-    known = isinstance(confidence, (int, float)) and 0 <= confidence <= 1
-    return Fact(
-        id=record["id"],
-        gloss=_text(record, "text"),
-        subject=_text(record, "subject"),
-        evidence=evidence,
-        origin=origin if origin in EVIDENCE_ORIGINS else weakest_origin(evidence),
-        confidence=float(confidence or 0) if known else 0.5,
-        valid_from=_text(record, "valid_from"),
-        valid_to=valid_to if isinstance(valid_to, str) else None,
-        status=next(statuses, "retired"),
-        supersedes=supersedes if type(supersedes) is int else None,
-        batch=_number(record, "batch"),
-        admitted=_number(record, "admitted"),
-        changed=_text(record, "changed"),
-        quoted=record.get("quoted") is True,
-        judged=_number(record, "judged"),
-        replaces=numbers_from_json(record.get("replaces")),
-        ends=record.get("ends") is True,
-        standing=record.get("standing") is True,
-    )
-
-
-def numbers_from_json(record: object) -> tuple[int, ...]:
-    """Read a JSON list of fact numbers, leaving out what is none."""
-    listed = record if isinstance(record, list) else []
-    return tuple(number for number in listed if type(number) is int)
-
-
-def _text(record: dict[str, Any], key: str) -> str:
-    value = record.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _number(record: dict[str, Any], key: str) -> int:
-    value = record.get(key)
-    return value if type(value) is int else 0
+    found = _FACTS.read(record)
+    return found if found is not None and 0 <= found.confidence <= 1 else None

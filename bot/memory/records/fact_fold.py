@@ -9,7 +9,6 @@ Rule 4: a fact whose words were erased keeps its number and is never shown.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +17,7 @@ from bot.core.reasons import reason_json
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.fact import Fact, fact_from_json
 from bot.memory.records.proposals import BatchOutcome
+from bot.memory.records.record_json import RecordJson
 from bot.tape.entries import TapeEntry, event
 
 FACTS_EVENT = "memory.facts"
@@ -51,7 +51,7 @@ class FactFold:
     next_id: int = 1
     last_entry_id: int = 0
     since_snapshot: int = 0
-    decided_keys: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    decided_keys: dict[str, int] = field(default_factory=dict)
     paused: bool = False
     cleared_at: int = 0
     version: int = 0
@@ -92,7 +92,7 @@ class FactFold:
         if isinstance(key := data.get("key"), str) and key:
             self.decided_keys[key] = entry.id
             while len(self.decided_keys) > _REMEMBERED:
-                self.decided_keys.popitem(last=False)
+                del self.decided_keys[next(iter(self.decided_keys))]
 
     def active(self) -> list[Fact]:
         """Return the facts that hold, judged or quoted, by number.
@@ -160,28 +160,14 @@ class FactFold:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON, for a snapshot."""
-        return {
-            "facts": [fact.as_json() for fact in self.facts.values()],
-            "next": self.next_id,
-            "keys": [list(pair) for pair in self.decided_keys.items()],
-            "paused": self.paused,
-            "cleared": self.cleared_at,
-            **({"compartments": found} if (found := self.compartments.state()) else {}),
-        }
+        return _STATES.write(self)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        known = map(fact_from_json, _listed(state.get("facts")))
-        self.facts = {fact.id: fact for fact in known if fact is not None}
-        told = state["next"] if type(state.get("next")) is int else 1
-        self.next_id = max([told, *(number + 1 for number in self.facts)])
-        self.decided_keys = OrderedDict(
-            (str(pair[0]), pair[1]) for pair in _listed(state.get("keys")) if _is_pair(pair)
-        )
-        self.paused = state.get("paused") is True
-        self.cleared_at = state["cleared"] if type(state.get("cleared")) is int else 0
-        self.compartments = Compartments.from_state(state.get("compartments"))
-        self.since_snapshot = 0
-        self.is_partial = False
+        known = _STATES.read(state) or FactFold()
+        for name in ("facts", "decided_keys", "paused", "cleared_at", "compartments"):
+            setattr(self, name, getattr(known, name))
+        self.next_id = max([known.next_id, *(number + 1 for number in known.facts)])
+        self.since_snapshot, self.is_partial = 0, False
 
     def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
         for operation in _listed(data.get("ops")):
@@ -195,18 +181,19 @@ class FactFold:
             self.cleared_at = entry
 
 
+_STATES = RecordJson(
+    FactFold,
+    without=("last_entry_id", "since_snapshot", "version", "is_partial"),
+    next_id="next",
+    decided_keys="keys",
+    cleared_at="cleared",
+)
+
+
 def batch_entry(
     fold: FactFold, outcome: BatchOutcome, *, key: str, author: str, **more: Any
 ) -> TapeEntry:
-    """Return the ``memory.facts`` entry that records a batch.
-
-    Args:
-        fold: The state before the batch.
-        outcome: The decisions.
-        key: Key of the batch.
-        author: Author of the proposals.
-        more: Further fields of the entry's data.
-    """
+    """Return the ``memory.facts`` entry that records a batch, given the state before it."""
     data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
     data["ops"] = [
         {
@@ -221,23 +208,10 @@ def batch_entry(
             "cites": [{"tape": e.tape, "entry": e.entry} for e in decision.proposal.evidence],
             **({"fact": decision.fact.as_json()} if decision.fact is not None else {}),
             **({"closed": decision.ended.as_json()} if decision.ended is not None else {}),
-            **({"was": prior_state(decision.previous)} if decision.previous is not None else {}),
         }
         for decision in outcome.decisions
     ]
     return _with_state(fold, event(FACTS_EVENT, data))
-
-
-def prior_state(fact: Fact) -> dict[str, Any]:
-    """Return a fact's state without its words, which would have to be erased here, too."""
-    return {
-        "status": fact.status,
-        "confidence": fact.confidence,
-        "evidence": [[evidence.tape, evidence.entry] for evidence in fact.evidence],
-        "quoted": fact.quoted,
-        "supersedes": fact.supersedes,
-        "standing": fact.standing,
-    }
 
 
 def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
@@ -247,12 +221,9 @@ def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
 
 
 def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
-    """Return the entry that records a change to the compartments.
+    """Return the entry that records a change to the compartments, given the state before it.
 
-    Args:
-        fold: The state before the change.
-        data: Each changed record as it is afterwards, by compartment; ``key`` names the cause.
-        meta: Meta of the entry.
+    ``data`` has each changed record as it is afterwards, by compartment; its ``key`` names the cause.
     """
     return _with_state(fold, event(BUS_EVENT, {**data, "previous": fold.last_entry_id}, **meta))
 
@@ -288,9 +259,3 @@ def is_chain_start(entry: TapeEntry) -> bool:
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _is_pair(pair: object) -> bool:
-    if not isinstance(pair, list | tuple) or len(pair) != 2:
-        return False
-    return bool(pair[0]) and type(pair[1]) is int

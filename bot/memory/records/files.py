@@ -150,16 +150,11 @@ def kept_entries(
     session: str,
     turn: str,
 ) -> list[TapeEntry]:
-    """Return the entries that keep a file.
+    """Return the entries that keep a file, behind the tape's ``version``.
 
-    Args:
-        fold: State of the folder's tape.
-        version: The tape's version; the entries follow it.
-        sections: Places and texts.
-        file: The file; its entry's id and the number of sections are set here.
-        key: Key of the request, which is carried out once.
-        session: The conversation in which it was asked for.
-        turn: The turn whose tool call asked for it; empty for a command.
+    ``sections`` are places and texts; ``key`` names the request, which is carried out once, and ``turn``
+    the turn whose tool call asked for it, empty for a command. The file's entry and number of sections
+    are set here.
     """
     kept = version + len(sections) + 1
     texts = [

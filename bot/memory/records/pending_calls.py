@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from bot.core.clock import format_time, parse_time
 from bot.core.i18n import N_, _
-from bot.core.reasons import parse_reason, reason_json
 from bot.memory.records.argument_labels import ArgumentLabel, labels_from_json
 from bot.memory.records.attachments import EntryAttachment, attachment_record
 from bot.memory.records.conversation_entries import AUTOMATION
+from bot.memory.records.record_json import RecordJson
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.tape.entries import TapeEntry, event, message
 
@@ -78,6 +77,13 @@ class PendingCall:
     def entries(self) -> list[int]:
         """Ids of the entries that it is folded from."""
         return [one for one in (self.entry, self.decided_entry, self.started_entry) if one]
+
+
+_CALLS = RecordJson(
+    PendingCall,
+    without=("entry", "decision", "decided_entry", "started_entry"),
+    timezone="tz",
+)
 
 
 @dataclass(slots=True)
@@ -148,25 +154,7 @@ def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:
         call_id: The id that the model gave it.
         turn: The turn that asked for it.
     """
-    return event(
-        TOOL_PENDING,
-        {
-            "number": call.number,
-            "tool": call.tool,
-            "arguments": call.arguments,
-            "key": call.key,
-            "asked_by": list(call.asked_by),
-            "foreign": [reason_json(one) for one in call.foreign],
-            "expires": format_time(call.expires),
-            "call_id": call_id,
-            **({"cost": call.cost} if call.cost else {}),
-            **({"labels": [one.as_json() for one in call.labels]} if call.labels else {}),
-            **({"reasons": [reason_json(one) for one in call.reasons]} if call.reasons else {}),
-            "answers": list(call.answers),
-            "tz": call.timezone,
-        },
-        turn=turn,
-    )
+    return event(TOOL_PENDING, {**_CALLS.write(call), "call_id": call_id}, turn=turn)
 
 
 def decided_entry(
@@ -325,40 +313,7 @@ def _cause(call: PendingCall) -> dict[str, object]:
 
 def parse_pending(entry: TapeEntry) -> PendingCall | None:
     """Return the call of a ``tool.pending`` event; None if it is malformed."""
-    data = entry.data
-    number, tool, arguments = (data.get(key) for key in ("number", "tool", "arguments"))
-    expires = parse_time(data.get("expires"))
-    if type(number) is not int or expires is None:
-        return None
-    if not (isinstance(tool, str) and isinstance(arguments, str)):
-        return None
-    answers = data.get("answers")
-    answers = answers if isinstance(answers, list) else []
-    if ERASED_TEXT in arguments:
+    if ERASED_TEXT in str(entry.data.get("arguments")):
         # A call whose words a person had erased must not run with what is left of them.
         return None
-    return PendingCall(
-        number,
-        tool,
-        arguments,
-        str(data.get("key") or ""),
-        _texts(data.get("asked_by")),
-        _reasons(data.get("foreign")),
-        expires,
-        cost if isinstance(cost := data.get("cost"), (int, float)) else 0.0,
-        labels_from_json(data.get("labels")),
-        _reasons(data.get("reasons")),
-        tuple(one for one in answers if type(one) is int),
-        str(data.get("tz") or ""),
-        entry.id,
-    )
-
-
-def _reasons(value: object) -> tuple[str, ...]:
-    items: Sequence[object] = value if isinstance(value, list) else ()
-    return tuple(filter(None, map(parse_reason, items)))
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    items: Sequence[object] = value if isinstance(value, list) else ()
-    return tuple(item for item in items if isinstance(item, str))
+    return _CALLS.read(entry.data, entry=entry.id)

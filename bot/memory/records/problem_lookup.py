@@ -10,14 +10,10 @@ from bot.memory.records.compartment_records import Problem
 
 
 def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
-    """Return the problem that a text names; None if there is none.
+    """Return the problem that a text names, in any case; None if there is none.
 
     The id is tried first (``p2``, or ``2``), then the full name, then the start of a name. Problems
     that are not completed take precedence.
-
-    Args:
-        problems: All problems.
-        wanted: The text, in any case.
 
     Raises:
         MemoryRefused: Several problems match.

@@ -22,14 +22,10 @@ _LONGEST_NAME = 60
 def with_note(
     working: WorkingSet, kind: NoteKind, text: str, why: str = "", sure: float = 0.5
 ) -> dict[str, Any]:
-    """Return the working-set fields with one more note.
+    """Return the working-set fields with one more note, unless its text is there already.
 
-    Args:
-        working: The current working set.
-        kind: Kind of the note.
-        text: Text of the note; a text that is there already is not added again.
-        why: Reason of a decision, or name of a draft; a draft of the same name is replaced.
-        sure: Confidence in an assumption, 0 to 1.
+    ``why`` is the reason of a decision, or the name of a draft, which replaces one of the same name;
+    ``sure`` is the confidence in an assumption, 0 to 1.
 
     Raises:
         MemoryRefused: The text is empty or too long, or the draft has no name.
@@ -64,13 +60,9 @@ def with_note(
 def without_note(
     working: WorkingSet, kind: NoteKind, number: int, begins: str = ""
 ) -> dict[str, Any]:
-    """Return the working-set fields without one note.
+    """Return the working-set fields without the note of a number, from 1, among those of a kind.
 
-    Args:
-        working: The current working set.
-        kind: Kind of the note.
-        number: Its position among notes of the kind, from 1.
-        begins: Expected start of the note, because positions change.
+    ``begins`` is how it is expected to begin, because numbers change.
 
     Raises:
         MemoryRefused: There is no such note, or it starts differently.

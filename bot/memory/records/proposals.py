@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from bot.core.reasons import Reason, parse_reason
-from bot.memory.records.fact import Evidence, Fact, FactStatus, fact_from_json
+from bot.memory.records.fact import Evidence, Fact, fact_from_json
 from bot.tape.entries import TapeEntry
 
 ProposalOperation = Literal[
@@ -77,27 +77,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class PriorState:
-    """State of a fact before an operation, without its words.
-
-    Attributes:
-        status: Status of the fact.
-        confidence: Confidence of the fact.
-        evidence: Tape and entry id of each piece of evidence.
-        quoted: Whether it was a quotation.
-        supersedes: Number of the fact that it replaced.
-        standing: Whether it was in every prompt.
-    """
-
-    status: FactStatus
-    confidence: float
-    evidence: frozenset[tuple[str, int]]
-    quoted: bool = False
-    supersedes: int | None = None
-    standing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal:
     """One proposed operation on facts.
 
@@ -114,7 +93,7 @@ class Proposal:
         quoted: Neither a judge nor a person has said that the text holds.
         objection: Why the proposer's own checks failed; empty if they passed.
         review_reason: Why a person must decide; empty otherwise.
-        before: State to restore, for ``reopen`` and ``weaken``.
+        before: The version to restore, for ``reopen`` and ``weaken``.
         judgement: The judge's verdict, for ``judge``.
         standing: The text is a rule of life or health, or a wish how to be answered.
     """
@@ -126,7 +105,7 @@ class Proposal:
     evidence: tuple[Evidence, ...] = ()
     objection: str = ""
     review_reason: str = ""
-    before: PriorState | None = None
+    before: Fact | None = None
     quoted: bool = False
     judgement: Judgement | None = None
     others: tuple[int, ...] = ()

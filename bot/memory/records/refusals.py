@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.tape.entries import TapeEntry
@@ -29,19 +28,8 @@ class Refusals:
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
         if entry.kind == "event" and entry.name == MODEL_REFUSED:
-            self.restore(entry.data)
+            self.parts.update(entry.data.get("parts", ()))
+            self.entries.update(entry.data.get("entries", ()))
+            self.untold.update(entry.data.get("kinds", ()))
         elif entry.kind == "event" and entry.name == TURN_END and entry.data.get("answered"):
             self.untold = set()
-
-    def restore(self, data: dict[str, Any]) -> None:
-        """Add what an event or pointers name."""
-        self.parts.update(data.get("parts", ()))
-        self.entries.update(data.get("entries", ()))
-        self.untold.update(data.get("kinds", ()))
-
-    def pointers(self) -> dict[str, Any]:
-        """Return the fold as JSON for pointers; empty if nothing was refused."""
-        if not self.parts:
-            return {}
-        told = {"parts": sorted(self.parts), "entries": sorted(self.entries)}
-        return {"refused": {**told, "kinds": sorted(self.untold)}}

@@ -25,13 +25,7 @@ _INSTEAD = LazyPattern(r" \(in place of \[(?P<fact>\d{1,9})\]\)$")
 
 
 def held_item(fact: int, text: str, ended: int | None = None) -> str:
-    """Return a fact for the line.
-
-    Args:
-        fact: Its number.
-        text: Its text.
-        ended: Number of the fact that it replaces; None if it replaces none.
-    """
+    """Return a fact for the line; ``ended`` is the number of the fact that it replaces."""
     instead = "" if ended is None else f" (in place of [{ended}])"  # for the model
     return f"[{fact}] {text.rstrip('.')}{instead}"
 

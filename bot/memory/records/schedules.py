@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.core.clock import format_time, parse_time
 from bot.core.recurrence import InvalidRecurrence, Once, Rule, rule_as_json, rule_from_json
+from bot.memory.records.record_json import RecordJson
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
 from bot.tape.entries import SESSION_FORK, TapeEntry, event
 from bot.tape.search import GENERAL_PROBLEM, problem_of
@@ -144,31 +145,12 @@ class Schedule:
         return self.kind == "reminder" and not self.recurs
 
     def may_be_changed_by(self, sender: str, *, private: bool, owner: bool) -> bool:
-        """Say whether a person may change it: in a group only who set it, or an owner.
-
-        Args:
-            sender: The platform's id of the person.
-            private: Whether they ask in their private chat.
-            owner: Whether they own the bot.
-        """
+        """Say whether a sender may change it: in a group only who set it, or an owner."""
         return private or owner or sender == self.author.id
 
     def as_json(self) -> dict[str, Any]:
         """Return the whole definition, as in its events."""
-        return {
-            "schedule": self.id,
-            "number": self.number,
-            "kind": self.kind,
-            "text": self.text,
-            "own": list(self.own),
-            "rule": rule_as_json(self.rule),
-            "zone": self.zone_name,
-            "next": _text(self.next),
-            "author": {"id": self.author.id, "name": self.author.name},
-            "private": self.private,
-            "paused": self.paused,
-            "created": format_time(self.created),
-        }
+        return {**_SCHEDULES.write(self), "rule": rule_as_json(self.rule)}
 
     def definition(self) -> TapeEntry:
         """Return the event that sets the schedule."""
@@ -181,6 +163,15 @@ class Schedule:
     def end(self, why: Ending) -> TapeEntry:
         """Return the event that ends the schedule."""
         return event(SCHEDULE_ENDED, {"schedule": self.id, "number": self.number, "why": why})
+
+
+RecordJson(Author)
+_SCHEDULES = RecordJson(
+    Schedule,
+    without=("rule", "held", "ended", "problem", "entry"),
+    id="schedule",
+    zone_name="zone",
+)
 
 
 def find_zone(name: str) -> ZoneInfo | None:
@@ -199,25 +190,10 @@ def read_schedule(entry: TapeEntry) -> Schedule | None:
     if str(data.get("text")).strip() == ERASED_TEXT:
         return None
     try:
-        author = data["author"]
-        return Schedule(
-            id=_string(data["schedule"]),
-            number=_count(data["number"]),
-            kind="task" if data["kind"] == "task" else "reminder",
-            text=_string(data["text"]),
-            rule=rule_from_json(data["rule"]),
-            zone_name=_string(data["zone"]),
-            next=parse_time(data["next"]),
-            author=Author(_string(author["id"]), _string(author["name"])),
-            private=data["private"] is True,
-            created=parse_time(data["created"]) or datetime.min.replace(tzinfo=UTC),
-            paused=data.get("paused") is True,
-            problem=problem_of(entry),
-            entry=entry.id,
-            own=tuple(map(_string, data.get("own", ()))),
-        )
+        rule = rule_from_json(data.get("rule"))
     except (InvalidRecurrence, KeyError, TypeError, ValueError):
         return None
+    return _SCHEDULES.read(data, rule=rule, problem=problem_of(entry), entry=entry.id)
 
 
 @dataclass(slots=True)
@@ -353,15 +329,3 @@ def _pointer(one: Schedule) -> list[Any]:
 
 def _text(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _count(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
-    return value

@@ -11,12 +11,13 @@ Rule 6: there are ids, numbers and names of models here, no words of people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, TypeGuard, cast
 
 from bot.core.clock import parse_time
+from bot.memory.records.record_json import RecordJson
 from bot.memory.records.spending_amounts import (
     Amount,
     Charge,
@@ -102,7 +103,7 @@ class SpendingFold:
             return [back, Charge(reserved.day, key, Amount.of(usage))]
         if name in (SPENT_EVENT, RESERVED_EVENT) and not self.is_known(call):
             day = data.get("at")
-            if _is_day(day):
+            if _is_date(day):
                 return [Charge(day, _key(data), Amount.of(usage))]
         return []
 
@@ -158,6 +159,8 @@ class SpendingFold:
             outdated |= charge.day != newest
             for sums, period in ((self.days, charge.day), (self.months, charge.day[:7])):
                 _add(sums.setdefault(period, {}), charge.key, charge.amount)
+                if not sums[period]:
+                    del sums[period]
                 for scope in charge.key.scopes():
                     _add(self._totals, (period, scope), charge.amount)
         if outdated and self.days:
@@ -190,37 +193,56 @@ class SpendingFold:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {
-            "days": _sums_json(self.days),
-            "months": _sums_json(self.months),
-            "open": {
-                call: [one.day, *_row(one.key, one.amount)] for call, one in self.open.items()
-            },
-            "limits": [limit.as_json() for limit in self.limits.values()],
-            "warned": sorted(map(list, self.warned)),
-            "requests": [[at.isoformat(), who, turn] for at, who, turn in self.requests],
-            "recent": list(self._recent),
-        }
+        return _STATES.write(
+            _State(
+                _charges(self.days),
+                _charges(self.months),
+                self.open,
+                [*self.limits.values()],
+                self.warned,
+                self.requests,
+                [*self._recent],
+            )
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot; malformed parts are left out."""
-        self.days = {p: dict(rows) for p, rows in _sums(state.get("days")) if _is_day(p)}
-        self.months = {p: dict(rows) for p, rows in _sums(state.get("months")) if _is_month(p)}
-        found = _dictionary(state.get("open")).items()
-        self.open = {
-            call: Charge(row[0], *read)
-            for call, row in found
-            if isinstance(row, list) and row and _is_day(row[0]) and (read := _read_row(row[1:]))
-        }
-        limits = filter(None, map(read_limit, _list(state.get("limits"))))
-        self.limits = {limit.key: limit for limit in limits}
-        triples = [one for one in _list(state.get("warned")) if _are_texts(one, 3)]
-        self.warned = {(one[0], one[1], one[2]) for one in triples}
-        asked = [one for one in _list(state.get("requests")) if _are_texts(one, 3)]
-        times = [(parse_time(one[0]), one[1], one[2]) for one in asked]
-        self.requests = [(at, who, turn) for at, who, turn in times if at is not None]
-        self._recent = dict.fromkeys(c for c in _list(state.get("recent")) if isinstance(c, str))
+        """Replace the state by that of a snapshot; a malformed one is empty."""
+        told = _STATES.read(state) or _State()
+        self.days, self.months = _sums(told.days), _sums(told.months)
+        self.open, self.warned, self.requests = told.open, told.warned, told.requests
+        self.limits = {limit.key: limit for limit in told.limits}
+        self._recent = dict.fromkeys(told.recent)
         self._rebuild_totals()
+
+
+@dataclass(slots=True)
+class _State:
+    """A snapshot; each sum is a charge with its period for a day."""
+
+    days: list[Charge] = field(default_factory=list)
+    months: list[Charge] = field(default_factory=list)
+    open: dict[str, Charge] = field(default_factory=dict)
+    limits: list[Limit] = field(default_factory=list)
+    warned: set[tuple[str, str, str]] = field(default_factory=set)
+    requests: list[tuple[datetime, str, str]] = field(default_factory=list)
+    recent: list[str] = field(default_factory=list)
+
+
+for _kind in (Amount, SpendingKey, Charge, Limit):
+    RecordJson(_kind)
+_STATES = RecordJson(_State)
+
+
+def _charges(sums: Sums) -> list[Charge]:
+    return [Charge(period, key, one) for period, of in sums.items() for key, one in of.items()]
+
+
+def _sums(charges: Iterable[Charge]) -> Sums:
+    sums: Sums = {}
+    for one in charges:
+        if _is_date(f"{one.day}-01"[:10]):
+            sums.setdefault(one.day, {})[one.key] = one.amount
+    return sums
 
 
 def _key(data: Mapping[str, Any]) -> SpendingKey:
@@ -243,58 +265,8 @@ def _keep_newest(items: dict[str, Any], most: int) -> None:
         del items[next(iter(items))]
 
 
-def _is_day(value: object) -> TypeGuard[str]:
-    return _is_date(value, 10)
-
-
-def _is_month(value: object) -> bool:
-    return _is_date(f"{value}-01", 10) if isinstance(value, str) else False
-
-
-def _is_date(value: object, length: int) -> bool:
-    if not isinstance(value, str) or len(value) != length:
-        return False
+def _is_date(value: object) -> TypeGuard[str]:
     try:
-        return date.fromisoformat(value).isoformat() == value
+        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
     except ValueError:
         return False
-
-
-def _row(key: SpendingKey, amount: Amount) -> list[Any]:
-    return [
-        *(key.who, key.session, key.role, key.model),
-        *(amount.calls, amount.tokens, amount.cost, amount.assumed),
-    ]
-
-
-def _read_row(row: object) -> tuple[SpendingKey, Amount] | None:
-    if not isinstance(row, list) or len(row) != 8 or not _are_texts(row[:4], 4):
-        return None
-    if any(type(number) is not int for number in row[4:]):
-        return None
-    return SpendingKey(*row[:4]), Amount(*row[4:])
-
-
-def _sums_json(sums: Sums) -> dict[str, list[list[Any]]]:
-    return {p: [_row(key, amount) for key, amount in rows.items()] for p, rows in sums.items()}
-
-
-def _sums(value: object) -> Iterator[tuple[str, list[tuple[SpendingKey, Amount]]]]:
-    for period, rows in _dictionary(value).items():
-        yield period, [read for row in _list(rows) if (read := _read_row(row)) is not None]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _dictionary(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _are_texts(value: object, length: int) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == length
-        and all(isinstance(one, str) for one in value)
-    )

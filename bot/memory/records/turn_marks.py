@@ -67,13 +67,7 @@ def fold_start(entries: Sequence[TapeEntry], start: TapeEntry) -> list[TapeEntry
 
 
 def fold_end(entries: Sequence[TapeEntry], end: TapeEntry, number: int) -> list[TapeEntry]:
-    """Return entries and the end of the turn behind them: in one entry if that says as much.
-
-    Args:
-        entries: What the turn ends with.
-        end: The ``turn.end``.
-        number: The id that the first entry gets.
-    """
+    """Return entries and the end of the turn behind them, in one entry if that says as much."""
     if len(entries) != 1 or entries[0].kind != "message":
         return [*entries, end]
     [said] = entries

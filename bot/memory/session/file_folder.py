@@ -71,12 +71,7 @@ def folder_tapes(memory: LongTermMemory) -> list[str]:
 
 
 def folder_tapes_of(home: str, people: IdentityFold) -> list[str]:
-    """Return the tapes of the folder that belongs to a scope.
-
-    Args:
-        home: The scope's tape.
-        people: Links between identities.
-    """
+    """Return the tapes of the folder that belongs to a scope, given the links between identities."""
     if not home.startswith(PERSON_SCOPE_PREFIX):
         return [f"{FILES_PREFIX}{home}"]
     members = people.members(home.removeprefix(PERSON_SCOPE_PREFIX))
@@ -134,11 +129,9 @@ class FolderTape:
             return self.fold
 
     async def change(self, compose: Callable[[FolderFold, int], tuple[list[TapeEntry], T]]) -> T:
-        """Append entries that depend on the state, by compare-and-set.
+        """Append what ``compose`` returns for the state and the tape's version, by compare-and-set.
 
-        Args:
-            compose: Returns the entries, perhaps none, and the result, given the state and the
-                tape's version; it may be called more than once.
+        It may be called more than once.
 
         Raises:
             VersionConflict: Others wrote first each time.

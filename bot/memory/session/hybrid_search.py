@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.core.errors import TapeRefused
@@ -32,56 +31,22 @@ are nearly perpendicular; if all vectors of a model point one way, all messages 
 
 
 async def search_tape(
-    tape: TapeService,
-    text: str,
-    *,
-    kinds: frozenset[str],
-    limit: int,
-    since: datetime | None = None,
-    before: int | None = None,
-    asking: int = 0,
-    vectors: VectorIndex | None = None,
-    problem: str | None = None,
-    without_assistant: bool = False,
-    at_hand: bool = False,
-    quick: bool = False,
+    tape: TapeService, query: SearchQuery, *, asking: int = 0, vectors: VectorIndex | None = None
 ) -> list[Hit]:
-    """Return the best hits for a text by its words and, if there are vectors, by its meaning.
+    """Return the best hits for a query by its words and, if there are vectors, by its meaning.
 
-    Args:
-        tape: The tape to search.
-        text: The query; without words, the newest entries are returned.
-        kinds: Only entries of these kinds.
-        limit: Most hits.
-        since: Only entries from this time on.
-        before: Only entries with a lower id.
-        asking: Id of the message that asks, which is left out.
-        vectors: The vector index; None searches by words only.
-        problem: Only this problem; ``general`` for entries without one.
-        without_assistant: Leave out the assistant's messages.
-        at_hand: Wait for no indexing; see ``SearchQuery``.
-        quick: Answer at once; see ``SearchQuery``.
+    ``asking`` is the id of the message that asks, which is left out.
     """
-    last = before - 1 if before is not None else None
-    query = SearchQuery(
-        text,
-        kinds=kinds,
-        problem=problem,
-        since=since,
-        last=last,
-        limit=limit + 1,
-        without_assistant=without_assistant,
-        at_hand=at_hand,
-        quick=quick,
-    )
-    if vectors is not None and "message" in kinds and (parsed := parse_query(text)).terms:
+    wider = replace(query, limit=query.limit + 1)
+    kinds = query.kinds or frozenset({"message"})
+    if vectors is not None and "message" in kinds and (parsed := parse_query(query.text)).terms:
         # An exact phrase is searched by words first.
-        if parsed.exact and (hits := await _search(tape, query, asking)):
-            return hits[:limit]
-        near = await _nearest_messages(tape, query, asking, vectors)
-        if near and (hits := await _search_both(tape, query, asking, vectors, near)):
-            return hits[:limit]
-    return (await _search(tape, query, asking))[:limit]
+        if parsed.exact and (hits := await _search(tape, wider, asking)):
+            return hits[: query.limit]
+        near = await _nearest_messages(tape, wider, asking, vectors)
+        if near and (hits := await _search_both(tape, wider, asking, vectors, near)):
+            return hits[: query.limit]
+    return (await _search(tape, wider, asking))[: query.limit]
 
 
 async def _search(tape: TapeService, query: SearchQuery, asking: int) -> list[Hit]:
@@ -108,11 +73,7 @@ async def _nearest_messages(
         skip=asking,
         problem=query.problem,
     )
-    return {
-        vector_match.id: vector_match
-        for vector_match in vector_matches
-        if vector_match.similarity >= _ALIKE
-    }
+    return {one.id: one for one in vector_matches if one.similarity >= _ALIKE}
 
 
 async def _search_both(
@@ -123,11 +84,9 @@ async def _search_both(
     near: dict[int, VectorMatch],
 ) -> list[Hit]:
     """Return the hits by words and meaning in one ranking; empty if the vectors cannot be used."""
-    search_query = replace(
-        query, near={vector_match.id: vector_match.nearness for vector_match in near.values()}
-    )
+    nearness = {one.id: one.nearness for one in near.values()}
     try:
-        both = await _search(tape, search_query, asking)
+        both = await _search(tape, replace(query, near=nearness), asking)
     except TapeRefused as error:
         logger.warning("found by words alone: the tape server must be of this version (%s)", error)
         return []
@@ -149,12 +108,7 @@ def _names(hit: Hit) -> list[str]:
 
 
 def strip_speaker_names(text: str, names: Collection[str]) -> str:
-    """Return a query without the names of speakers, which say nothing about its topic.
-
-    Args:
-        text: The query.
-        names: Terms of the names.
-    """
+    """Return a query without the terms of speakers' names, which say nothing about its topic."""
     names = set(names)
     kept = [word for word in text.split() if not names.issuperset(tokenize(word) or [""])]
     return " ".join(kept) or text

@@ -16,6 +16,7 @@ from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.compartment_text import render_references
 from bot.memory.records.conversation_entries import TURN_END, is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
@@ -26,7 +27,6 @@ from bot.memory.session.bus.memory_bus import MemoryBus
 from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
 from bot.memory.session.bus.shared_reference import (
     readable_references,
-    render_prompt_references,
 )
 from bot.memory.session.bus.working_set import expiring_assumption
 from bot.memory.session.linking.memory_split import joining_facts
@@ -251,9 +251,7 @@ class LongTermMemory:
         if held != self._reference[0]:
             # Uses the confidence at the last decay, so that the prompt does not change by itself.
             beliefs = render_prompt_beliefs(self.home, scopes[0].decayed_at or _NEVER)
-            values = render_prompt_references(
-                readable_references(*scopes), timezone=self.zone.timezone
-            )
+            values = render_references(readable_references(*scopes), timezone=self.zone.timezone)
             texts = (values, beliefs and f"{BELIEFS_HEADING}{beliefs}")
             self._reference = (held, "\n".join(filter(None, texts)))
         return self._reference[1]
@@ -284,11 +282,7 @@ class LongTermMemory:
         return ProposalBatch(key, "person", _ends(self.home.fold), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
-        """Read new links between identities, finish moves, and update the home scope.
-
-        Args:
-            sender: Platform user id of the person who is about to speak.
-        """
+        """Read new links between identities, finish moves, and update the home scope of who is about to speak."""
         await self._scopes.identity_linker.open()
         await self._scopes.identity_linker.finish_moves()
         await self.update_home(sender)
@@ -338,14 +332,9 @@ def _ends(fold: FactFold) -> tuple[Proposal, ...]:
 
 
 async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
-    """Return the scope that a session's facts belong to now, whether or not the session is open.
+    """Return the scope that a session's facts belong to now, given the one that its tape names, if any.
 
     Identities may have linked or unlinked since the session was last open.
-
-    Args:
-        tape: The session's tape.
-        home: The scope named on the tape; empty for its own.
-        scopes: The registry of scopes.
     """
     await scopes.identity_linker.open()
     return await _linked_home(tape, home or tape.name, scopes)
@@ -362,13 +351,7 @@ async def _linked_home(tape: TapeService, home: str, scopes: ScopeRegistry, who:
 
 
 async def named_home(store: TapeStore, tape: str, most: int | None = None) -> str:
-    """Return the scope that a session's newest entry about it names; empty if none does.
-
-    Args:
-        store: The store of all tapes.
-        tape: The session's tape.
-        most: How many entries are looked at, newest first; by default all.
-    """
+    """Return the scope that a session's newest entry about it names, of ``most`` entries; empty if none does."""
     looked = 0
     with suppress(TapeNotFound):
         async with aclosing(store.read_back(tape)) as entries:

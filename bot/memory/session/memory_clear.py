@@ -57,11 +57,6 @@ def preview_clear(memory: LongTermMemory) -> ClearPreview:
 async def clear_memory(memory: LongTermMemory, key: str, asker: str = "") -> BatchOutcome:
     """End all facts of the session's scope, and clear the memory bus, once per key.
 
-    Args:
-        memory: Long-term memory of the session.
-        key: Key of the change.
-        asker: User id on the platform of the person who asked; empty if nobody did.
-
     Raises:
         TapeWriteError: The storage failed; a retry with the same key continues from there.
     """
@@ -71,15 +66,7 @@ async def clear_memory(memory: LongTermMemory, key: str, asker: str = "") -> Bat
 
 
 async def clear_bus(memory: LongTermMemory, key: str) -> None:
-    """Clear the memory bus, once per key.
-
-    Args:
-        memory: Long-term memory of the session.
-        key: Key of the change.
-
-    Raises:
-        TapeWriteError: The storage failed; a retry with the same key continues from there.
-    """
+    """Clear the memory bus, once per key; see ``clear_memory``."""
     now = memory.home.clock.now()
     await _change(memory.home, f"{key}:scope", lambda compartments: _ended(compartments, now))
     own = memory.scopes.home(memory.tape, memory.fold.facts, "")

@@ -37,7 +37,7 @@ from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.index.terms import telling_terms
-from bot.tape.search import MAX_QUERY_LENGTH, Hit
+from bot.tape.search import MAX_QUERY_LENGTH, Hit, SearchQuery
 from bot.tape.service import TapeService
 
 _SHOWN = 400
@@ -50,25 +50,6 @@ _UNSHARED = 0.3
 _FOUND = frozenset({"message", "event"})
 _ANY_DAYS = 36_500
 _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
-
-
-@dataclass(frozen=True, slots=True)
-class RecallableFact:
-    """A fact in a scope that the session may read.
-
-    Attributes:
-        text: Text of the fact.
-        when: Date of validity for display; empty if unknown.
-        evidence: Entry references for display: ``#12`` or ``telegram:1#12``.
-        who: Source shown for the fact.
-        number: Its number if it belongs to the session's own scope, else 0.
-    """
-
-    text: str
-    when: str
-    evidence: tuple[str, ...] = ()
-    who: str = "memory"
-    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +71,8 @@ class RecalledPassage:
     when: str
     who: str
     text: str
-    entry: int | None
-    score: float
+    entry: int | None = None
+    score: float = 0.0
     evidence: tuple[str, ...] = ()
     outdated: bool = False
     fact: int = 0
@@ -118,7 +99,7 @@ async def recall_passages(
     timezone: tzinfo | None,
     limit: int = 8,
     before: int | None = None,
-    facts: Sequence[RecallableFact] = (),
+    facts: Sequence[RecalledPassage] = (),
     vectors: VectorIndex | None = None,
     problem: str | None = None,
     files: Sequence[RecalledPassage] = (),
@@ -129,63 +110,46 @@ async def recall_passages(
 ) -> list[RecalledPassage]:
     """Return the passages that fit a query, best first; without one, the newest of each kind.
 
-    Args:
-        tape: The tape to search; no other is searched.
-        snapshot: The memory zone.
-        query: Words to search for.
-        days: How many days back; without a match, all days are searched.
-        now: The current time.
-        timezone: The user's time zone, for dates.
-        limit: Most passages.
-        before: Only tape entries with a lower id.
-        facts: Facts of the scopes that the session may read.
-        vectors: The vector index; None searches by words only.
-        problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
-            the zone belong to all problems.
-        files: Passages from the session's files that fit the query.
-        outdated: Ids of entries that facts rest on which have ended; see ``outdated_entries.py``.
-        without_assistant: Leave out the assistant's messages.
-        at_hand: Wait for no indexing; see ``SearchQuery``.
-        quick: Answer at once, from few hits; see ``SearchQuery``.
+    It searches the snapshot of the zone, facts and passages of files that the session may read, and one
+    tape: entries of the last days, or of all if none of those match, below an id, and of a problem. Facts
+    and the zone belong to all problems. What rests on entries in ``outdated`` holds no longer. For
+    ``without_assistant``, ``at_hand`` and ``quick`` see ``SearchQuery``.
     """
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
     meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
     # What is before an id of the view needs no look at the newest entries.
     asking = await _asking(tape) if before is None else 0
-    hits_wanted = limit if quick else min(_CANDIDATES * limit, _MOST_CANDIDATES)
-    recalled_passages: list[RecalledPassage] = []
+    search = SearchQuery(
+        f"{wanted} {meant}".rstrip(),
+        kinds=_FOUND,
+        problem=problem,
+        last=before - 1 if before is not None else None,
+        limit=limit if quick else min(_CANDIDATES * limit, _MOST_CANDIDATES),
+        without_assistant=without_assistant,
+        at_hand=at_hand,
+        quick=quick,
+    )
+    passages: list[RecalledPassage] = []
     for many in (days, _ANY_DAYS) if days < _ANY_DAYS else (days,):
         since = now - timedelta(days=many)
         zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
-        hits = await search_tape(
-            tape,
-            f"{wanted} {meant}".rstrip(),
-            kinds=_FOUND,
-            limit=hits_wanted,
-            since=since,
-            before=before,
-            asking=asking,
-            vectors=vectors,
-            problem=problem,
-            without_assistant=without_assistant,
-            at_hand=at_hand,
-            quick=quick,
-        )
+        since_then = replace(search, since=since)
+        hits = await search_tape(tape, since_then, asking=asking, vectors=vectors)
         if not wanted:
             return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
-        recalled_passages = _ranked([*zone, *files], hits, wanted, timezone, absolute=quick)
-        if recalled_passages and (
-            any(hit.direct for hit in hits)
-            or any(recalled_passage.entry is None for recalled_passage in recalled_passages)
-        ):
+        passages = _ranked([*zone, *files], hits, wanted, timezone, absolute=quick)
+        direct = any(hit.direct for hit in hits)
+        if passages and (direct or any(passage.entry is None for passage in passages)):
             break
     return [
         replace(passage, outdated=True) if passage.entry in outdated else passage
-        for passage in recalled_passages[:limit]
+        for passage in passages[:limit]
     ]
 
 
-def fitting_facts(facts: Sequence[RecallableFact], query: str, limit: int) -> list[RecalledPassage]:
+def fitting_facts(
+    facts: Sequence[RecalledPassage], query: str, limit: int
+) -> list[RecalledPassage]:
     """Return the facts that share words with a query, best first; nothing else is searched."""
     passages = _from_zone(MemorySnapshot(), "", facts)
     shares = _shares(passages, query)
@@ -234,19 +198,13 @@ def _ranked(
     in proportion.
     """
     said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
-    files = [
-        recalled_passage for hit in hits for recalled_passage in _from_others(hit.entry, timezone)
-    ]
-    texts = [recalled_passage for recalled_passage, _ in said if recalled_passage is not None]
+    files = [one for hit in hits for one in _from_others(hit.entry, timezone)]
+    texts = [passage for passage, _ in said if passage is not None]
     top = max((score for _, score in said), default=0.0)
     # Scores of a quick search need no comparison of texts, which would cost as much as the search.
     shares = {} if absolute and not (zone or files) else _shares([*zone, *files, *texts], query)
-    best = max((shares.get(id(recalled_passage), 0.0) for recalled_passage in texts), default=0.0)
-    scored = [
-        (shares[id(recalled_passage)], recalled_passage)
-        for recalled_passage in (*zone, *files)
-        if shares[id(recalled_passage)]
-    ]
+    best = max((shares.get(id(passage), 0.0) for passage in texts), default=0.0)
+    scored = [(share, one) for one in (*zone, *files) if (share := shares[id(one)])]
     if not best and not (scored and any(hit.direct for hit in hits)):
         # Found by similar spelling, by date or by meaning, without a common word.
         best = _UNSHARED
@@ -255,12 +213,12 @@ def _ranked(
     if top and best:
         # A repeated question shares its words but holds no answer.
         scored += [
-            (best * score / top * (0.5 if _asks(recalled_passage) else 1.0), recalled_passage)
-            for recalled_passage, score in said
-            if recalled_passage is not None
+            (best * score / top * (0.5 if _asks(passage) else 1.0), passage)
+            for passage, score in said
+            if passage is not None
         ]
     scored.sort(key=lambda item: -item[0])
-    return [replace(recalled_passage, score=round(value, 3)) for value, recalled_passage in scored]
+    return [replace(passage, score=round(value, 3)) for value, passage in scored]
 
 
 def word_shares(texts: Sequence[str], query: str) -> list[float]:
@@ -284,34 +242,21 @@ def _asks(passage: RecalledPassage) -> bool:
 
 
 def _from_zone(
-    snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecallableFact]
+    snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecalledPassage]
 ) -> list[RecalledPassage]:
     """Return facts, lines of memory that are not facts, and notes."""
-    told = {_same(recallable_fact.text): recallable_fact for recallable_fact in facts}
-    recalled_passages = [
-        RecalledPassage(
-            recallable_fact.when,
-            recallable_fact.who,
-            recallable_fact.text,
-            None,
-            0.0,
-            recallable_fact.evidence,
-            fact=recallable_fact.number,
-        )
-        for recallable_fact in told.values()
-    ]
-    recalled_passages += [
-        RecalledPassage("", "memory", line, None, 0.0)
+    told = {_same(fact.text): fact for fact in facts}
+    passages = [*told.values()]
+    passages += [
+        RecalledPassage("", "memory", line)
         for line in memory_lines(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
         if _same(line) not in told
     ]
     for note in reversed(snapshot.dailies):
         if note.date >= oldest:
-            recalled_passages += [
-                RecalledPassage(note.date, "note", line, None, 0.0)
-                for line in memory_lines(note.content)
-            ]
-    return recalled_passages
+            lines = memory_lines(note.content)
+            passages += [RecalledPassage(note.date, "note", line) for line in lines]
+    return passages
 
 
 def _same(text: str) -> str:
@@ -323,7 +268,7 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
     when = _sent_minute(entry, timezone)
     if entry.kind == "event" and entry.name == HISTORY_EVENT:
         text = str(entry.data.get("entry", ""))
-        return RecalledPassage(when[: len("2026-01-31")], "history", text, entry.id, 0.0)
+        return RecalledPassage(when[: len("2026-01-31")], "history", text, entry.id)
     if entry.kind != "message":
         return None
     text = sender_text(entry)
@@ -332,7 +277,7 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
     who = message_author(entry)
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
         who = f"user {who}"  # for the model
-    return RecalledPassage(when, who, text, entry.id, 0.0)
+    return RecalledPassage(when, who, text, entry.id)
 
 
 def _sent_minute(entry: TapeEntry, timezone: tzinfo | None) -> str:
@@ -356,7 +301,7 @@ def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPass
         return []
     when = _sent_minute(entry, timezone)
     return [
-        RecalledPassage(when, who, piece, entry.id, 0.0)
+        RecalledPassage(when, who, piece, entry.id)
         for who, text in texts
         for piece in passage_pieces(text)
         if piece
@@ -383,27 +328,20 @@ def render_passages(passages: Iterable[RecalledPassage]) -> str:
 
 def recallable_facts(
     memory: LongTermMemory, timezone: tzinfo | None, *, untold: bool = False
-) -> list[RecallableFact]:
-    """Return the session's and the workspace's facts for recall.
-
-    Args:
-        memory: Long-term memory of the session.
-        timezone: The user's time zone, for dates.
-        untold: Only facts that the zone has no room for.
-    """
+) -> list[RecalledPassage]:
+    """Return the session's and the workspace's facts; ``untold`` ones have no room in the zone."""
     snapshot = memory.zone.read()
     told = set(memory_lines(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
     # The source of a workspace fact is hidden: it may be a private chat.
     found = [(fact, True) for fact in memory.facts()]
     found += [(fact, False) for fact in memory.workspace.active()]
     return [
-        RecallableFact(
-            fact.told(timezone),
+        RecalledPassage(
             format_timestamp_day(fact.valid_from, timezone),
-            tuple(_reference(evidence, memory.tape.name) for evidence in fact.evidence[-3:])
-            if own
-            else (),
-            number=fact.id if own else 0,
+            "memory",
+            fact.told(timezone),
+            evidence=tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:] if own),
+            fact=fact.id if own else 0,
         )
         for fact, own in found
         if fact.told(timezone) not in told

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import math
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -31,8 +31,10 @@ from bot.core.errors import (
 from bot.core.i18n import _
 from bot.llm.embeddings.base import Embedder, Vector
 from bot.memory.records.evidence import is_local_only
+from bot.memory.records.transcript import sent_time
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
+from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     from bot.memory.session.vector_files import VectorFiles, VectorMatch, VectorRow
@@ -65,32 +67,18 @@ _FIRST_WAIT, _LONGEST_WAIT = 15.0, 600.0
 _PROBE = "hello"
 
 
-class VectorSource(Protocol):
-    """The part of a tape store that the index needs."""
-
-    async def version(self, tape: str) -> int:
-        """Return the id of the last entry."""
-        ...
-
-    async def read(
-        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
-    ) -> list[TapeEntry]:
-        """Return the entries of an id range."""
-        ...
-
-
 @dataclass(slots=True)
 class _Tape:
     """Embedding progress on a tape.
 
     Attributes:
-        place: Id of the last entry examined; None before the file was checked.
-        last: Id of the last row in the file; 0 if there is none.
+        place: Id of the last entry examined; None before the file was read.
+        any: Whether it has vectors.
         erased: Number of erasures.
     """
 
     place: int | None = None
-    last: int = 0
+    any: bool = False
     erased: int = 0
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -111,7 +99,7 @@ class VectorIndex:
     def __init__(
         self,
         folder: Path,
-        source: VectorSource,
+        source: TapeStore,
         embedder: Embedder,
         *,
         workspace: str = "",
@@ -153,8 +141,7 @@ class VectorIndex:
 
         Raises:
             ModelError: The provider fails.
-            TapeError: The tape cannot be read.
-            OSError: The files cannot be read or written.
+            OSError: The files cannot be read or written; see also ``TapeError``.
         """
         state = self._tapes.setdefault(tape, _Tape())
         async with state.lock:
@@ -168,7 +155,7 @@ class VectorIndex:
                     # The tape was restored or created again.
                     await self.discard(tape)
                 else:
-                    await self._portion(tape, state, min(version, place + _PORTION))
+                    await self._portion(tape, state, place, min(version, place + _PORTION))
 
     async def nearest(
         self,
@@ -183,18 +170,9 @@ class VectorIndex:
     ) -> list[VectorMatch]:
         """Return the messages nearest in meaning, best first.
 
-        Messages that cannot be embedded within a moment are not considered yet. While the provider
-        fails, the result is empty.
-
-        Args:
-            tape: Name of the tape.
-            text: The query.
-            limit: Most results.
-            since: Only messages from this time on; timezone-aware.
-            before: Only entries with a lower id.
-            skip: Id of an entry to leave out, such as the query itself.
-            problem: Only this problem; ``general`` for messages without one. It is matched by
-                checksum, so the caller must check the entry itself before showing it.
+        Messages that cannot be embedded within a moment are not considered yet; while the provider fails, none
+        are. ``skip`` is the id of an entry to leave out, such as the query itself. The problem, ``general`` for
+        messages without one, is matched by checksum, so the caller must check the entry before showing it.
         """
         if self._clock.monotonic() < self._again:
             self.mark_changed(tape)
@@ -237,12 +215,10 @@ class VectorIndex:
             await self.catch_up(tape)
         if patience.cancelled_caught:
             self.mark_changed(tape)
-        return bool(self._tapes[tape].last)
+        return self._tapes[tape].any
 
     async def erase(self, tape: str, ids: Collection[int]) -> None:
-        """Erase the vectors of entries, on disk and in progress.
-
-        Call it after the tape erased their texts: a text that is still there is embedded again.
+        """Erase the vectors of entries, on disk and in progress, once the tape erased their texts.
 
         Raises:
             OSError: The file cannot be written.
@@ -287,7 +263,7 @@ class VectorIndex:
         files = await self._files()
         with anyio.CancelScope(shield=True):
             async with self._writing:
-                state.place, state.last = None, 0
+                state.place, state.any = None, False
                 state.erased += 1
                 await anyio.to_thread.run_sync(files.remove, tape)
 
@@ -338,7 +314,6 @@ class VectorIndex:
         return files
 
     async def _place(self, tape: str, state: _Tape) -> int:
-        """Return the id of the last entry examined."""
         if state.place is None:
             files = await self._files()
             first, last = await anyio.to_thread.run_sync(files.ends, tape)
@@ -346,13 +321,13 @@ class VectorIndex:
                 # The tape was reset while the index was off; erasing would have kept the entry.
                 await self.discard(tape)
                 last = 0
-            state.place = state.last = last
+            state.place, state.any = last, last > 0
         return state.place
 
-    async def _portion(self, tape: str, state: _Tape, upto: int) -> None:
+    async def _portion(self, tape: str, state: _Tape, place: int, upto: int) -> None:
         """Embed new messages up to an id; stop early if entries are erased meanwhile."""
-        erased = state.erased
-        entries = await self._source.read(tape, await self._place(tape, state) + 1, upto)
+        erased, files = state.erased, await self._files()
+        entries = await self._source.read(tape, place + 1, upto)
         texts = (
             (entry, text)
             for entry in entries
@@ -360,27 +335,18 @@ class VectorIndex:
         )
         while batch := list(islice(texts, _BATCH)):
             made = await self._embed([text[:MAX_TEXT_LENGTH] for _, text in batch])
-            rows = list(_rows(batch, made))
+            rows = _rows(batch, made)
             async with self._writing:
                 # The texts may have been erased since they were read.
-                if state.erased != erased or not await self._kept(tape, state, rows):
+                if state.erased != erased:
                     return
-            self._embedded += len(rows)
+                await anyio.to_thread.run_sync(files.add, tape, rows)
+                state.place = batch[-1][0].id
+                state.any |= bool(rows)
+            self._embedded += len(batch)
             self._works()
         if state.erased == erased:
             state.place = upto
-
-    async def _kept(self, tape: str, state: _Tape, rows: Sequence[VectorRow]) -> bool:
-        """Write rows; return False if the file did not fit and must be built again."""
-        files = await self._files()
-        if state.last or any(row.vector is not None for row in rows):
-            append = partial(files.append, tape, rows, behind=state.last)
-            if not await anyio.to_thread.run_sync(append):
-                state.place, state.last = None, 0
-                return False
-            state.last = rows[-1].id
-        state.place = rows[-1].id
-        return True
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """Return a vector for each text; None for a text that the model rejects."""
@@ -424,14 +390,16 @@ def text_checksum(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _rows(
-    batch: Sequence[tuple[TapeEntry, str]], made: Sequence[Vector | None]
-) -> Iterator[VectorRow]:
+def _rows(batch: Sequence[tuple[TapeEntry, str]], made: Sequence[Vector | None]) -> list[VectorRow]:
     from bot.memory.session.vector_files import VectorRow
 
-    for (entry, text), vector in zip(batch, made, strict=True):
-        problem = _problem_sum(problem_of(entry))
-        yield VectorRow(entry.id, _said(entry), text_checksum(text), problem, vector)
+    return [
+        VectorRow(
+            entry.id, _said(entry), text_checksum(text), _problem_sum(problem_of(entry)), vector
+        )
+        for (entry, text), vector in zip(batch, made, strict=True)
+        if vector is not None
+    ]
 
 
 def _problem_sum(problem: str) -> int:
@@ -439,10 +407,5 @@ def _problem_sum(problem: str) -> int:
 
 
 def _said(entry: TapeEntry) -> float:
-    for stamp in (entry.meta.get("sent"), entry.meta.get("ts")):
-        try:
-            moment = datetime.fromisoformat(str(stamp))
-        except ValueError:
-            continue
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return 0.0
+    moment = sent_time(entry)
+    return 0.0 if moment is None else moment.timestamp()

@@ -412,8 +412,3 @@ def _remove(path: Path) -> None:
         path.rename(path.with_name(f"{path.name}.aside{time_ns()}"))
     else:
         path.unlink(missing_ok=True)
-
-
-ROWS_PER_LANE: Any = (
-    None  # ``bot.tape.stores.postgres`` imports it until it searches in this index.
-)

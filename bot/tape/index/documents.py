@@ -203,9 +203,3 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-# ``bot.tape.stores.postgres`` imports these until it searches in this index.
-ASSISTANT_SENDER: Any = None
-kind_numbers: Any = None
-sender_matches: Any = None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bot.core.patterns import LazyPattern
 from bot.tape.index.groups import ASSISTANT_SENDER, Group
@@ -404,6 +404,3 @@ def top_entries(
     order = heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[2].ts, -one[2].id))
     scores = sorted((fits for _, fits, _ in order), reverse=True)
     return [(score, row) for score, (_, _, row) in zip(scores, order, strict=True)]
-
-
-read_row: Any = None  # ``bot.tape.stores.postgres`` imports it until it searches in this index.

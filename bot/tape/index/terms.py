@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from bot.core.patterns import LazyPattern
 from bot.core.stemming import stem
@@ -206,6 +205,3 @@ def _term(word: str) -> str:
     if word in _COMMON or script not in _STEMMERS:
         return word
     return stem(word, _STEMMERS[script])
-
-
-halves: Any = None  # ``bot.tape.stores.postgres`` imports it until it searches in this index.

@@ -17,7 +17,7 @@ from bot.agent.texts import joined
 from bot.bus import Button
 from bot.core.i18n import N_, _, ngettext
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_undo import inverse_proposals, undone_batch_id
+from bot.memory.records.fact_undo import undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.memory_clear import (
@@ -88,8 +88,9 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
 
 async def _without_evidence(undone: TapeEntry, context: CommandContext) -> dict[int, Fact]:
     """Return the facts that a batch ended and whose evidence was erased since, by number."""
-    facts = context.memory.home.fold.facts
-    numbers = [one.fact for one in inverse_proposals(undone) if one.op == "reopen"]
+    home = context.memory.home
+    facts, undoing = home.fold.facts, await home.undo_of(undone)
+    numbers = [one.fact for one in undoing if one.op == "reopen"]
     ended = {number: facts[number] for number in numbers if number in facts}
     store = context.tape.store
     return {

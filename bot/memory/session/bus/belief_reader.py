@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Protocol
 
 from bot.core.clock import Clock
 from bot.core.errors import MemoryRefused
@@ -23,6 +23,7 @@ from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.evidence import sender_text
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.transcript import recorded_at
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
 from bot.tape.search import MAX_HITS, SearchQuery, problem_of
@@ -30,14 +31,6 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
-
-
-class EpisodeLookup(Protocol):
-    """The part of the episodic trace that belief reading needs."""
-
-    async def get(self, episode: str, /) -> EpisodeEntry | None:
-        """Return an episode on any tape by id; None if there is none."""
-        ...
 
 
 class BeliefReader:
@@ -55,7 +48,7 @@ class BeliefReader:
     def __init__(
         self,
         home: ScopeMemory,
-        episodic: EpisodeLookup,
+        episodic: EpisodicTraceStore,
         store: TapeStore,
         clock: Clock,
         session: TapeService,
@@ -89,17 +82,12 @@ class BeliefReader:
     ) -> list[SynthesizedPattern]:
         """Return active and stale beliefs, most confident first.
 
-        Args:
-            pattern_type: Only this type.
-            min_confidence: Least confidence after decay.
-            text: Only beliefs that contain all these words.
+        They are of one type, have at least some confidence after decay, and contain all words of a text.
         """
         await self._home.open()
         now = self._clock.now()
-        beliefs = [
-            belief for belief in self._home.compartments.patterns.values() if is_current(belief)
-        ]
-        beliefs += [belief_from_fact(fact) for fact in self._home.active()]
+        beliefs = [*filter(is_current, self._home.compartments.patterns.values())]
+        beliefs += map(belief_from_fact, self._home.active())
         if pattern_type in (None, "summary"):
             beliefs += await self._summaries()
         return [
@@ -146,17 +134,14 @@ class BeliefReader:
         pattern = self._home.compartments.patterns.get(pattern_id)
         if pattern is None:
             return None
-        at = self._home.fold.last_entry_id
-        while at:
-            entry = next(iter(await self._home.tape.read_entries(at, at)), None)
-            if entry is None or (recorded_at(entry) or pattern.created_at) < pattern.created_at:
-                return None
-            records = entry.data.get("patterns")
-            told = records if isinstance(records, list) and "decision" in entry.data else []
-            if any(isinstance(one, dict) and one.get("id") == pattern_id for one in told):
-                return entry
-            before = entry.data.get("previous")
-            at = before if type(before) is int and before < at else 0
+        async with aclosing(self._home.changes()) as entries:
+            async for entry in entries:
+                if (recorded_at(entry) or pattern.created_at) < pattern.created_at:
+                    return None
+                records = entry.data.get("patterns")
+                told = records if isinstance(records, list) and "decision" in entry.data else []
+                if any(isinstance(one, dict) and one.get("id") == pattern_id for one in told):
+                    return entry
         return None
 
     # Details.

@@ -23,10 +23,10 @@ from bot.memory.records.episodes import (
     episode_from_entry,
     episode_id,
     parse_episode_id,
+    search_all,
 )
 from bot.tape.batches import read_batches
-from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL_PROBLEM, MAX_HITS, SearchQuery
+from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.service import TapeService
 
 LONGEST_CONTENT = 8_000
@@ -56,14 +56,10 @@ class EpisodicTraceStore:
         self._clock = clock
 
     async def append(self, entry: EpisodeEntry) -> str:
-        """Append an episode and return its id.
-
-        Args:
-            entry: The episode; its id is ignored.
+        """Append an episode, whose id is ignored, and return its id.
 
         Raises:
             MemoryRefused: It is too long, not plain JSON, or dated in the future.
-            TapeWriteError: The storage failed; nothing was appended.
         """
         _check(entry, self._clock.now())
         made = episode_entry(
@@ -78,11 +74,9 @@ class EpisodicTraceStore:
         return episode_id(self._tape.name, written.id)
 
     async def supersede(self, old_id: str, new_entry: EpisodeEntry) -> str:
-        """Append an episode that replaces another, which stays on the tape; return its id.
+        """Append an episode that replaces another, which stays on the tape, and return its id.
 
-        Args:
-            old_id: Id of the replaced episode.
-            new_entry: The new episode; by default it belongs to the old one's problem.
+        By default it belongs to the old one's problem.
 
         Raises:
             MemoryRefused: There is no such episode; or see ``append``.
@@ -112,19 +106,11 @@ class EpisodicTraceStore:
         text: str = "",
         limit: int | None = None,
     ) -> list[EpisodeEntry]:
-        """Return the session's episodes that match all conditions, in tape order.
+        """Return the session's episodes that match all conditions, in tape order, or the newest ``limit``.
 
-        Args:
-            start: Only episodes at or after this time; timezone-aware.
-            end: Only episodes before this time; timezone-aware.
-            problem_id: Only this problem; ``general`` for episodes without one. The model must not
-                see episodes of other problems than the active one.
-            hrm_layer: Only this layer; an empty string for episodes without one.
-            entry_type: Only this type.
-            tags: Only episodes with all these tags.
-            text: Only what the tape's full-text search finds for any of these words, tolerating
-                misspellings. It does not find recalled entries.
-            limit: Number of newest episodes to return; None for all.
+        They are from ``start`` on and before ``end``, timezone-aware, have all the tags, and any word of
+        ``text``, by full-text search, which finds no recalled entries. The problem is ``general``, and the
+        layer an empty text, for episodes without one. The model must not see other problems than the active.
 
         Raises:
             InvalidSearch: A condition is invalid.
@@ -159,24 +145,14 @@ class EpisodicTraceStore:
         date: date,
         timezone: tzinfo = UTC,
     ) -> list[EpisodeEntry]:
-        """Return the episodes of one day, in tape order.
-
-        Args:
-            date: The day.
-            timezone: Time zone of the day; UTC by default, so that a chunk is the same for
-                everybody.
-        """
+        """Return the episodes of one day, in tape order; by default of UTC, so that all have the same chunks."""
         begin = datetime.combine(date, time.min, timezone)
         return await self.query(
             begin, datetime.combine(date + timedelta(days=1), time.min, timezone)
         )
 
     async def export_for_synthesis(self, problem_id: str) -> list[EpisodeEntry]:
-        """Return a problem's episodes in order, without superseded ones.
-
-        Args:
-            problem_id: The problem; ``general`` for episodes without one.
-        """
+        """Return a problem's episodes in order, without superseded ones; ``general`` is no problem."""
         gone: set[str | None] = set()
 
         def fits(episode: EpisodeEntry) -> bool:
@@ -205,18 +181,9 @@ class EpisodicTraceStore:
         return episodes[::-1]
 
     async def _searched(self, query: SearchQuery) -> list[EpisodeEntry]:
-        """Return all hits of a search: a range with too many hits is split in halves."""
-        waiting = [(1, await self._tape.version())]
-        found: dict[int, TapeEntry] = {}
-        while waiting:
-            first, last = waiting.pop()
-            inside = replace(query, kinds=_KINDS, first=first, last=last, limit=MAX_HITS)
-            hits = await self._tape.search(inside)
-            if len(hits) == MAX_HITS:
-                middle = (first + last) // 2
-                waiting += [(first, middle), (middle + 1, last)]
-            else:
-                found |= {hit.entry.id: hit.entry for hit in hits if hit.direct}
+        last = await self._tape.version()
+        hits = await search_all(self._tape.search, replace(query, kinds=_KINDS), 1, last)
+        found = {hit.entry.id: hit.entry for hit in hits if hit.direct}
         episodes = (episode_from_entry(self._tape.name, found[number]) for number in sorted(found))
         return [episode for episode in episodes if episode is not None]
 

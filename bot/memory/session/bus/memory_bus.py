@@ -39,16 +39,14 @@ from bot.memory.gate.write_result import (
 )
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import episode_entry, episode_id
-from bot.memory.records.fact_fold import bus_entry
 from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
 from bot.memory.session.bus.problem_registry import ProblemRegistry
 from bot.memory.session.bus.semantic_synthesis import SemanticSynthesisStore
 from bot.memory.session.bus.shared_reference import SharedReferenceStore
 from bot.memory.session.bus.working_set import WorkingSetStore, expiring_assumption
 from bot.memory.session.bus.write_signals import compute_signals
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.memory.session.state.session_fold import SessionFold
-from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 
@@ -77,7 +75,7 @@ class SessionMemory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _ProposedWrite:
+class _Write:
     """A write that the gate has not decided yet; see ``MemoryBus.write_to_shared``.
 
     Attributes:
@@ -178,14 +176,14 @@ class MemoryBus:
         workspace: bool = False,
         cause: str = "",
     ) -> WriteResult:
-        """Set a shared value if the gate approves.
+        """Set a shared value, any JSON, if the gate approves.
 
         Args:
             key: Key of the value.
-            value: Any JSON.
-            source: The entry that the value rests on, as ``tape#id``.
+            value: The value.
+            source: The entry that it rests on, as ``tape#id``.
             signals: Signals that the writer reports; they can only lower the computed ones.
-            by: Author: ``person`` for a command, else ``assistant`` or ``consolidation``.
+            by: ``person`` for a command, else ``assistant`` or ``consolidation``.
             workspace: Write to the workspace, which everybody reads.
             cause: Key of the cause; the same cause writes once.
 
@@ -201,7 +199,7 @@ class MemoryBus:
         data = {"text": f"{key}: {value_text(value)}", "key": key, "value": value}
         parts = texts_to_verify(key, value)
         written = await self._decide(
-            _ProposedWrite(
+            _Write(
                 store.scope, "shared", f"shared:{key}", data, [source], parts, by, cause, signals
             )
         )
@@ -236,7 +234,7 @@ class MemoryBus:
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
         kind, evidence = pattern.pattern_type, pattern.evidence_ids
         written = await self._decide(
-            _ProposedWrite(home, "semantic", kind, data, evidence, [], by, cause, signals)
+            _Write(home, "semantic", kind, data, evidence, [], by, cause, signals)
         )
         if isinstance(written, WriteResult):
             return written
@@ -250,7 +248,7 @@ class MemoryBus:
         """Return the episodes that a belief rests on, oldest first, from any tape."""
         return await self.semantic.get_evidence_chain(pattern_id)
 
-    async def _decide(self, write: _ProposedWrite) -> ApprovedWrite | WriteResult:
+    async def _decide(self, write: _Write) -> ApprovedWrite | WriteResult:
         """Ask the gate; if it redirects the write, carry that out.
 
         Raises:
@@ -258,17 +256,9 @@ class MemoryBus:
         """
         self._memory.check_not_private()
         await write.scope.open()
-        if (before := await self._before(write.scope, write.target, write.cause)) is not None:
+        if (before := await self._before(write)) is not None:
             return before
-        request, decision = await self._ask_gate(write)
-        record = decision_record(decision, request.signals, write.by)
-        if decision.target_compartment == write.target:
-            return ApprovedWrite(decision, request.data["confidence"], record)
-        episode = await self._redirect(decision, request, record, write.cause)
-        return WriteResult(decision, episode, write.target)
-
-    async def _ask_gate(self, write: _ProposedWrite) -> tuple[WriteRequest, WriteDecision]:
-        now = self._clock.now()
+        now, limits = self._clock.now(), self.gate.thresholds
         computed, suspect = await compute_signals(
             write.scope,
             self._memory.tape.store,
@@ -284,25 +274,23 @@ class MemoryBus:
         data = {**write.data, "confidence": confidence}
         request = WriteRequest(write.by, self._memory.fold.problem, write.target, data, signals)
         decision = self.gate.evaluate(request, now)
-        weak = signals.source_quality < self.gate.thresholds.grounded
+        weak = signals.source_quality < limits.grounded
         if suspect or (weak and decision.target_compartment == "working"):
             # The model sees working sets, so words that no person said must not get there.
             decision = WriteDecision(True, "episodic", 0.0, None, suspect or decision.reason)
-        return request, decision
+        record = decision_record(decision, signals, write.by)
+        if decision.target_compartment == write.target:
+            return ApprovedWrite(decision, confidence, record)
+        episode = await self._redirect(decision, request, record, write.cause)
+        return WriteResult(decision, episode, write.target)
 
-    async def _before(
-        self, scope: ScopeMemory, target: Compartment, cause: str
-    ) -> WriteResult | None:
+    async def _before(self, write: _Write) -> WriteResult | None:
         """Return the result recorded for the same cause; None if there is none."""
-        for scope_memory in (scope, self._own):
-            if cause and (entry := scope_memory.fold.decided_keys.get(cause)) is not None:
-                entries = await scope_memory.tape.read_entries(entry, entry)
-                if (
-                    entries
-                    and (write_result := parse_write_result(scope_memory.name, entries[0], target))
-                    is not None
-                ):
-                    return write_result
+        for scope in (write.scope, self._own):
+            if write.cause and (at := scope.fold.decided_keys.get(write.cause)) is not None:
+                for entry in await scope.tape.read_entries(at, at):
+                    if (done := parse_write_result(scope.name, entry, write.target)) is not None:
+                        return done
         return None
 
     async def _redirect(
@@ -317,12 +305,10 @@ class MemoryBus:
             again = f"{cause}:held" if cause else ""
             await self.working_sets.add(problem, "assumptions", held, cause=again)
 
-        def compose(version: int) -> tuple[list[TapeEntry], str]:
-            if cause and cause in own.fold.decided_keys:
-                return [], episode_id(own.name, own.fold.decided_keys[cause])
-            data = {**record, "requested": request.target_compartment}
-            change = bus_entry(own.fold, {**data, "key": cause} if cause else data)
+        def make(version: int) -> Change[int]:
             logged = episode_entry("decision", content, problem=problem, tags=["gate"])
-            return [change, logged], episode_id(own.name, version + 2)
+            data = {**record, "requested": request.target_compartment}
+            return Change(version + 2, data, [logged])
 
-        return await own.append_change(compose)
+        made = await own.change(make, cause)
+        return episode_id(own.name, made or own.fold.decided_keys[cause] + 1)

@@ -9,7 +9,7 @@ Rule 4: no switch happens during a turn; the model's requests are carried out af
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from bot.memory.session.bus.working_set import (
     summarize_working_set,
     summary_episode,
 )
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.memory.session.state.fold_loader import load_resumed_entries
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, anchor
@@ -62,24 +62,18 @@ class ProblemRegistry:
         self._clock = clock
 
     async def create(self, name: str, priority: int = 5, *, cause: str = "") -> Problem:
-        """Create a problem; it is paused until it is switched to.
-
-        Args:
-            name: One line, unique among problems that are not completed.
-            priority: 1 to 9.
-            cause: Key of the cause; the same cause creates one problem.
+        """Create a problem of priority 1 to 9, paused until it is switched to; a cause creates one.
 
         Raises:
-            MemoryRefused: The name or priority is invalid, or there are too many problems.
+            MemoryRefused: The name or priority is invalid, the name is that of a problem that is not
+                completed, or there are too many problems.
         """
         name = " ".join(name.split())
         _check_name(name)
         _check_priority(priority)
 
-        def compose(_version: int) -> tuple[list[TapeEntry], str]:
-            compartments, now = self._own.compartments, self._clock.now()
-            if (known := self._own.fold.decided_keys.get(cause)) is not None:
-                return [], f"@{known}"
+        def make(_version: int) -> Change[str]:
+            now = self._clock.now()
             taken = [problem for problem in self._all() if problem.state != "completed"]
             if any(problem.name.casefold() == name.casefold() for problem in taken):
                 raise MemoryRefused(
@@ -92,13 +86,13 @@ class ProblemRegistry:
                         limit=MAX_OPEN_PROBLEMS,
                     )
                 )
-            problem_id = f"p{compartments.next_problem}"
-            made = Problem(problem_id, name, "paused", self._own.name, now, now, priority=priority)
-            return [self._entry([made], cause=cause)], problem_id
+            made = f"p{self._own.compartments.next_problem}"
+            problem = Problem(made, name, "paused", self._own.name, now, now, priority=priority)
+            return Change(made, _data([problem]))
 
-        made = await self._own.append_change(compose)
-        if made.startswith("@"):
-            made = await self._made_by(int(made[1:]))
+        made = await self._own.change(make, cause)
+        if made is None:
+            made = str((await self._own.changed_by(cause, "problems")).get("id", GENERAL_PROBLEM))
         return self._known(made)
 
     async def get_active(self) -> Problem:
@@ -143,46 +137,27 @@ class ProblemRegistry:
             MemoryRefused: There is no such problem, or the priority is out of range.
         """
         _check_priority(priority)
-
-        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
-            if cause in self._own.fold.decided_keys:
-                return [], True
-            problem = self._known(problem_id)
-            if problem.priority == priority:
-                return [], False
-            recorded = self._own.compartments.problem(problem_id) or problem
-            return [self._entry([replace(recorded, priority=priority)], cause=cause)], True
-
-        return await self._own.append_change(compose)
+        return await self._set(problem_id, cause, lambda one: replace(one, priority=priority))
 
     async def make_private(self, problem_id: str, *, cause: str = "") -> bool:
-        """Have only private models see what is said in a problem from now on.
+        """Have only private models see what is said in a problem; return False if they alone do.
 
         It cannot be taken back: what was said there would then reach other models.
-
-        Returns:
-            Whether it was changed; False if it is private already.
 
         Raises:
             MemoryRefused: There is no such problem, it is the general one, or a turn is running.
         """
 
-        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
-            if cause in self._own.fold.decided_keys:
-                return [], True
-            problem = self._known(problem_id)
+        def private(problem: Problem) -> Problem:
             if problem_id == GENERAL_PROBLEM:
                 raise MemoryRefused(
                     _("{general} is never private: start a problem for it", general=GENERAL_PROBLEM)
                 )
-            if problem.private:
-                return [], False
-            if self._fold.turns.open_turn is not None:
-                raise MemoryRefused(_("something is still running here: try again once it is done"))
-            recorded = self._own.compartments.problem(problem_id) or problem
-            return [self._entry([replace(recorded, private=True)], cause=cause)], True
+            if not problem.private:
+                self._check_no_turn()
+            return replace(problem, private=True)
 
-        return await self._own.append_change(compose)
+        return await self._set(problem_id, cause, private)
 
     async def list_by_state(self, state: ProblemState | None = None) -> list[Problem]:
         """Return problems in a state, or all: highest priority first, then most recently used."""
@@ -210,34 +185,28 @@ class ProblemRegistry:
     ) -> None:
         """Request a switch after the current turn; see ``apply_requested_switch``.
 
-        Args:
-            problem_id: The problem to switch to; naming the active one cancels an earlier request.
-            leave: State for the problem that is left; by default that of an earlier request, else
-                paused.
-            cause: Key of the cause; the same cause takes effect once.
+        Naming the active problem cancels an earlier request. ``leave`` is the state for the problem
+        that is left, by default that of an earlier request, else paused.
 
         Raises:
             MemoryRefused: There is no such problem, or it is completed.
         """
 
-        def compose(_version: int) -> tuple[list[TapeEntry], None]:
-            if cause in self._own.fold.decided_keys:
-                return [], None
+        def make(_version: int) -> Change[None]:
             if self._known(problem_id).state == "completed":
                 raise MemoryRefused(
                     _("problem {problem_id} is completed: make a new one", problem_id=problem_id)
                 )
-            compartments = self._own.compartments
-            now = self._known(compartments.active_problem)
+            now = self._known(self._own.compartments.active_problem)
             stays = problem_id == now.problem_id
             data: dict[str, Any] = {"wanted": "" if stays else problem_id}
             state: ProblemState = "active" if stays else leave or self._to_leave_as()
             if state != self._to_leave_as():
                 # The active problem's recorded state is the one in which it will be left.
-                data["problems"] = [replace(now, state=state).as_json()]
-            return [bus_entry(self._own.fold, {**data, "key": cause} if cause else data)], None
+                data |= _data([replace(now, state=state)])
+            return Change(None, data)
 
-        await self._own.append_change(compose)
+        await self._own.change(make, cause)
 
     async def apply_requested_switch(self) -> bool:
         """Carry out a requested switch, if there is one; say whether a switch happened."""
@@ -251,45 +220,38 @@ class ProblemRegistry:
         return problem.state if problem is not None else "active"
 
     def resume_for_edit(self, original: TapeEntry, edit: int) -> list[TapeEntry]:
-        """Return the entries that add an edit to the resumable entries of another problem.
-
-        Args:
-            original: The edited message.
-            edit: Id of the edit, which is written just before these entries.
-        """
+        """Return what adds an edit to the resumable entries of another problem, right behind it."""
         problem = self._own.compartments.problem(problem_of(original))
         if problem is None or original.id not in problem.resumable_entry_ids:
             return []
-        return [
-            self._entry(
-                [replace(problem, resumable_entry_ids=(*problem.resumable_entry_ids, edit))]
-            )
-        ]
+        resumed = replace(problem, resumable_entry_ids=(*problem.resumable_entry_ids, edit))
+        return [bus_entry(self._own.fold, _data([resumed]))]
 
     async def adopt_parent_problem(self) -> None:
         """Register the problem that a fork inherits from its parent but has no record of."""
-        if self._fold.window.problem == self._own.compartments.active_problem:
-            return
         begun = self._fold.window.problem
+        if begun == self._own.compartments.active_problem:
+            return
         anchors = await self._own.tape.store.list_anchors(self._own.name)
-        told = [
-            other.state for other in anchors if other.name == f"{PROBLEM_ANCHOR_PREFIX}{begun}"
-        ][-1:]
-        name = told[0].get("name") if told else None
-        summary = told[0].get("summary") if told else None
+        begins = [one.state for one in anchors if one.name == f"{PROBLEM_ANCHOR_PREFIX}{begun}"]
+        told = begins[-1] if begins else {}
         private = await self._holds_private_entries(begun)
 
-        def compose(_version: int) -> tuple[list[TapeEntry], None]:
+        def make(_version: int) -> Change[None]:
             now = self._clock.now()
-            problem = Problem(
-                begun, str(name or begun), "active", self._own.name, now, now, private=private
+            taken = self._own.compartments.problem(begun) or Problem(
+                begun,
+                str(told.get("name") or begun),
+                "active",
+                self._own.name,
+                now,
+                now,
+                summary=str(told.get("summary") or ""),
+                private=private,
             )
-            taken = self._own.compartments.problem(begun) or replace(
-                problem, summary=str(summary or "")
-            )
-            return [self._entry([replace(taken, state="active")], active=begun)], None
+            return Change(None, _data([replace(taken, state="active")], active=begun))
 
-        await self._own.append_change(compose)
+        await self._own.change(make)
 
     async def _holds_private_entries(self, problem_id: str) -> bool:
         """Return whether the tape has an entry of a problem that only private models may see."""
@@ -301,6 +263,19 @@ class ProblemRegistry:
 
     # Writing changes.
 
+    async def _set(self, problem_id: str, cause: str, change: Callable[[Problem], Problem]) -> bool:
+        """Change a problem; return whether anything changed, or the cause had changed it before."""
+
+        def make(_version: int) -> Change[bool]:
+            self._known(problem_id)
+            recorded = self._own.compartments.problem(problem_id)
+            fresh = change(recorded) if recorded else None
+            return Change(
+                fresh != recorded, _data([fresh]) if fresh and fresh != recorded else None
+            )
+
+        return await self._own.change(make, cause) is not False
+
     async def _put(self, problem_id: str, state: ProblemState, cause: str) -> bool:
         """Put a problem into a state other than active."""
         if problem_id == self._own.compartments.active_problem:
@@ -308,91 +283,73 @@ class ProblemRegistry:
                 state, GENERAL_PROBLEM, cause
             )
 
-        def compose(_version: int) -> tuple[list[TapeEntry], bool]:
-            if cause in self._own.fold.decided_keys:
-                return [], True
+        def make(_version: int) -> Change[bool]:
             problem = self._known(problem_id)
             if problem_id == GENERAL_PROBLEM or problem.state in (state, "completed"):
-                return [], False
-            return self._parted(problem, state, cause), True
+                return Change(False)
+            data, exports = self._left(problem, state)
+            return Change(True, data, exports)
 
         await self._working.expire_stale()
-        return await self._own.append_change(compose)
+        return await self._own.change(make, cause) is not False
 
     async def _leave(self, state: ProblemState, wanted: str, cause: str = "") -> bool:
         """Switch from the active problem to another one."""
 
-        def compose(version: int) -> tuple[list[TapeEntry], bool]:
-            if cause in self._own.fold.decided_keys:
-                return [], True
+        def make(version: int) -> Change[bool]:
             problem = self._known(wanted)
             if wanted == self._own.compartments.active_problem or problem.state == "completed":
-                return [], False
-            if self._fold.turns.open_turn is not None:
-                raise MemoryRefused(_("something is still running here: try again once it is done"))
-            return self._switched(problem, state, cause, version), True
+                return Change(False)
+            self._check_no_turn()
+            return self._switched(problem, state, version)
 
         # Expired working sets must leave their summaries first.
         await self._working.expire_stale()
-        done = await self._own.append_change(compose)
+        done = await self._own.change(make, cause)
         await load_resumed_entries(self._own.tape, self._fold.window)
-        return done
+        return done is not False
 
-    def _parted(self, problem: Problem, state: ProblemState, cause: str) -> list[TapeEntry]:
-        """Return the entries that put aside a problem that is not active."""
-        compartments, now = self._own.compartments, self._clock.now()
-        working = compartments.working_set(problem.problem_id, now)
-        summary = summarize_working_set(working)
-        working_sets = (
-            [_for_hours(working, now, MAX_LIFETIME_HOURS)] if working and state == "paused" else []
-        )
-        gone = (
-            [problem.problem_id]
-            if not working_sets and problem.problem_id in compartments.working_sets
-            else []
-        )
-        left = replace(problem, state=state, summary=_stays(problem, summary, gone))
-        entry = self._entry([left], working=working_sets, expired=gone, cause=cause)
-        return [entry, *([summary_episode(problem.problem_id, summary, state)] if summary else [])]
+    def _check_no_turn(self) -> None:
+        if self._fold.turns.open_turn is not None:
+            raise MemoryRefused(_("something is still running here: try again once it is done"))
 
-    def _switched(
-        self, problem: Problem, state: ProblemState, cause: str, version: int
-    ) -> list[TapeEntry]:
-        """Return the entries that switch from the active problem to another one."""
-        compartments, now = self._own.compartments, self._clock.now()
-        before = self._known(compartments.active_problem)
-        working = compartments.working_set(before.problem_id, now)
+    def _left(
+        self, problem: Problem, state: ProblemState, **more: Any
+    ) -> tuple[dict[str, Any], list[TapeEntry]]:
+        """Return what puts a problem aside: its working set stays for a day, or its summary alone."""
+        compartments, name = self._own.compartments, problem.problem_id
+        now = self._clock.now()
+        working = compartments.working_set(name, now)
+        stays = [_for_hours(working, now, MAX_LIFETIME_HOURS)] if working else []
+        stays = stays if state == "paused" else []
         summary = summarize_working_set(working)
-        leaving = self._fold.window.entries_to_resume()
-        state = "paused" if before.problem_id == GENERAL_PROBLEM else state
-        working_sets = (
-            [_for_hours(working, now, MAX_LIFETIME_HOURS)] if working and state == "paused" else []
+        gone = [name] if not stays and name in compartments.working_sets else []
+        kept = append_summary(summary, problem.summary) if gone else problem.summary
+        left = replace(problem, state=state, summary=kept, **more)
+        exports = [summary_episode(name, summary, state)] if summary else []
+        return _data([left], working=stays, expired=gone), exports
+
+    def _switched(self, problem: Problem, state: ProblemState, version: int) -> Change[bool]:
+        """Return what switches from the active problem to another one."""
+        compartments, now = self._own.compartments, self._clock.now()
+        before, leaving = (
+            self._known(compartments.active_problem),
+            self._fold.window.entries_to_resume(),
         )
-        gone = (
-            [before.problem_id]
-            if not working_sets and before.problem_id in compartments.working_sets
-            else []
-        )
-        left = replace(
+        data, exports = self._left(
             before,
-            state=state,
-            summary=_stays(before, summary, gone),
+            "paused" if before.problem_id == GENERAL_PROBLEM else state,
             resumable_entry_ids=leaving.ids,
             resumable_size=(leaving.messages, leaving.tokens),
             last_active=compartments.last_used or now,
         )
         taken = replace(problem, state="active", last_active=now)
+        data["problems"].append(taken.as_json())
         if (again := compartments.working_set(problem.problem_id, now)) is not None:
-            working_sets.append(_for_hours(again, now, again.ttl_hours))
-        entry = self._entry(
-            [left, taken],
-            working=working_sets,
-            expired=gone,
-            cause=cause,
-            active=problem.problem_id,
-        )
-        exports = [summary_episode(before.problem_id, summary, state)] if summary else []
-        return [entry, *exports, self._boundary(taken, before, version)]
+            renewed = _for_hours(again, now, again.ttl_hours)
+            data["working"] = [*data.get("working", ()), renewed.as_json()]
+        data["active"] = problem.problem_id
+        return Change(True, data, [*exports, self._boundary(taken, before, version)])
 
     def _boundary(self, taken: Problem, before: Problem, version: int) -> TapeEntry:
         """Return the boundary anchor that starts the new view and names the returning entries."""
@@ -410,22 +367,6 @@ class ProblemRegistry:
         }
         return anchor(f"{PROBLEM_ANCHOR_PREFIX}{taken.problem_id}", state, problem=taken.problem_id)
 
-    def _entry(
-        self,
-        problems: Sequence[Problem],
-        *,
-        working: Sequence[WorkingSet] = (),
-        expired: Sequence[str] = (),
-        cause: str = "",
-        active: str = "",
-    ) -> TapeEntry:
-        data: dict[str, Any] = {"problems": [problem.as_json() for problem in problems]}
-        data |= {"working": [working_set.as_json() for working_set in working]} if working else {}
-        data |= {"expired": list(expired)} if expired else {}
-        data |= {"active": active} if active else {}
-        data |= {"key": cause} if cause else {}
-        return bus_entry(self._own.fold, data)
-
     def _all(self) -> list[Problem]:
         known = dict.fromkeys([GENERAL_PROBLEM, *self._own.compartments.problems])
         return [self._known(name) for name in known]
@@ -440,16 +381,14 @@ class ProblemRegistry:
         working = compartments.working_set(problem_id, self._clock.now())
         return replace(problem, state=state, lane_id=self._own.name, working_set=working)
 
-    async def _made_by(self, entry: int) -> str:
-        """Return the id of the problem that an entry created."""
-        entries = await self._own.tape.read_entries(entry, entry)
-        problems = entries[0].data.get("problems") if entries else None
-        return str(problems[0].get("id")) if problems else GENERAL_PROBLEM
 
-
-def _stays(problem: Problem, summary: str, gone: Sequence[str]) -> str:
-    """Return a problem's summary, extended by that of a working set that ended."""
-    return append_summary(summary, problem.summary) if gone else problem.summary
+def _data(
+    problems: Sequence[Problem], *, working: Sequence[WorkingSet] = (), **more: Any
+) -> dict[str, Any]:
+    """Return the data of a change, without what is empty."""
+    data: dict[str, Any] = {"problems": [problem.as_json() for problem in problems], **more}
+    data["working"] = [working_set.as_json() for working_set in working]
+    return {name: value for name, value in data.items() if value}
 
 
 def _for_hours(working: WorkingSet, now: datetime, hours: float) -> WorkingSet:

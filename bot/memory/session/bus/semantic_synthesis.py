@@ -9,6 +9,7 @@ Rule 5: what a model concludes is in no prompt until a judge or a person says ye
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
 from bot.memory.gate.belief_updates import (
+    MOST_EVIDENCE,
     UNJUDGED_REASON,
     apply_evidence_faults,
     belief_faults,
@@ -25,6 +27,7 @@ from bot.memory.gate.belief_updates import (
     count_decayed,
     find_same_belief,
     is_current,
+    is_summary,
     judge_belief,
     mark_stale,
     revalidate_belief,
@@ -33,24 +36,27 @@ from bot.memory.gate.belief_updates import (
     weaken_belief,
 )
 from bot.memory.gate.evidence_status import find_evidence_faults, ineligibility_reason
+from bot.memory.gate.memory_validation import is_placeholder
+from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.records.compartment_records import SynthesizedPattern
-from bot.memory.records.episodes import entry_of
+from bot.memory.records.episodes import entry_of, episode_id, parse_episode_id
 from bot.memory.records.evidence import cite
-from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.bus.belief_reader import BeliefReader
-from bot.memory.session.bus.belief_validation import validate_belief
-from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.tape.entries import TapeEntry
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 
 MAX_BELIEFS = 500
 """Limit on the beliefs of one scope, not counting retired ones."""
 
 MAX_PROMPT_BELIEF_BYTES = 800
-T = TypeVar("T")
+MAX_BELIEF_TEXT = 1_000
+MAX_BELIEF_CONTENT = 4_000
+"""Size limit of a belief's content, in bytes of JSON."""
+
 _SHOWN_FROM = 0.5
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
+T = TypeVar("T")
 
 
 class SemanticSynthesisStore(BeliefReader):
@@ -66,9 +72,7 @@ class SemanticSynthesisStore(BeliefReader):
         record: Mapping[str, Any] | None = None,
         unjudged: bool = False,
     ) -> str:
-        """Add a belief and return its id.
-
-        If a belief of the same type has the same text, it is strengthened by the new evidence instead.
+        """Add a belief and return its id; one with the same text is strengthened instead.
 
         Args:
             pattern: A belief without id; its evidence is episodes, or beliefs of the same scope.
@@ -83,46 +87,36 @@ class SemanticSynthesisStore(BeliefReader):
         await self._home.open()
         if cause and cause in self._home.fold.decided_keys:
             return await self._added_by(cause)
-        made = await validate_belief(pattern, self._home, self._store, self._session.name)
+        made = await self._valid(pattern)
         made = mark_stale(made, UNJUDGED_REASON) if unjudged else made
         known = find_same_belief(made, self._home.compartments.patterns.values())
         of_own = known.evidence_ids if known is not None else []
-        fresh = [
-            evidence_id
-            for evidence_id in made.evidence_ids
-            if not await self._unfit(evidence_id, of_own)
-        ]
+        fresh = [one for one in made.evidence_ids if not await self._unfit(one, of_own)]
         newest = await self._newest(made.evidence_ids)
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, str]:
-            compartments = self._home.compartments
-            now = self._clock.now()
-            twin = find_same_belief(made, compartments.patterns.values())
+        def make(_version: int) -> Change[str]:
+            patterns, now = self._home.compartments.patterns, self._clock.now()
+            twin = find_same_belief(made, patterns.values())
             if twin is not None and twin.status != "retired":
                 more = [one for one in fresh if one not in twin.evidence_ids]
-                changed = [strengthen_belief(twin, more, now).as_json()] if more else []
-                return ({"patterns": changed} if more else None), twin.id
+                changed = [strengthen_belief(twin, more, now)] if more else []
+                return Change(twin.id, _data(changed, **(record or {})) if more else None)
             if twin is not None and newest <= twin.last_validated:
                 raise MemoryRefused(
                     _("{id} said so and was ended since: nothing newer says it", id=twin.id)
                 )
-            if (
-                sum(belief.status != "retired" for belief in compartments.patterns.values())
-                >= MAX_BELIEFS
-            ):
+            if sum(belief.status != "retired" for belief in patterns.values()) >= MAX_BELIEFS:
                 raise MemoryRefused(
                     _(
                         "there are {limit} beliefs already: end some first (`/memory beliefs`)",
                         limit=MAX_BELIEFS,
                     )
                 )
-            added = replace(
-                made, id=f"p{compartments.next_pattern}", created_at=now, last_validated=now
-            )
-            return {"patterns": [added.as_json()]}, added.id
+            number = f"p{self._home.compartments.next_pattern}"
+            added = replace(made, id=number, created_at=now, last_validated=now)
+            return Change(number, _data([added], **(record or {})))
 
-        done = await self._change(compose, cause, record)
-        return done if done is not None else await self._added_by(cause)
+        return await self._change(make, cause) or await self._added_by(cause)
 
     async def strengthen(self, pattern_id: str, new_evidence_id: str) -> bool:
         """Strengthen a belief by new evidence; return False if it is not new, and nothing changed.
@@ -132,7 +126,6 @@ class SemanticSynthesisStore(BeliefReader):
 
         Raises:
             MemoryRefused: There is no such belief.
-            TapeWriteError: The storage failed; nothing was changed.
         """
         pattern = await self._known(pattern_id)
         if self._home.fold.paused or await self._unfit(new_evidence_id, pattern.evidence_ids):
@@ -140,14 +133,15 @@ class SemanticSynthesisStore(BeliefReader):
         if pattern.pattern_type == "fact":
             return await self._said_again(pattern_id, new_evidence_id)
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, bool]:
+        def make(_version: int) -> Change[bool]:
             now = self._home.compartments.patterns[pattern_id]
             if now.status == "retired" or new_evidence_id in now.evidence_ids:
-                return None, False
-            surer = strengthen_belief(now, [new_evidence_id], self._clock.now())
-            return {"patterns": [surer.as_json()]}, True
+                return Change(False)
+            return Change(
+                True, _data([strengthen_belief(now, [new_evidence_id], self._clock.now())])
+            )
 
-        return bool(await self._change(compose))
+        return await self._change(make) is True
 
     async def weaken(self, pattern_id: str, reason: str, *, cause: str = "") -> None:
         """Lower a belief's confidence by 0.2, to no less than 0.05, and record the reason.
@@ -158,11 +152,11 @@ class SemanticSynthesisStore(BeliefReader):
         """
         self._own(await self._known(pattern_id))
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
+        def make(_version: int) -> Change[None]:
             doubted = weaken_belief(self._home.compartments.patterns[pattern_id], reason)
-            return {"patterns": [doubted.as_json()]}, None
+            return Change(None, _data([doubted]))
 
-        await self._change(compose, cause)
+        await self._change(make, cause)
 
     async def revalidate(
         self,
@@ -173,20 +167,13 @@ class SemanticSynthesisStore(BeliefReader):
         evidence_id: str = "",
         asker: str = "",
     ) -> None:
-        """Record a person's judgement that a belief still holds, or does not.
+        """Record a person's judgement that a belief still holds, or ends.
 
-        For a fact, the caller must update the session's zone.
-
-        Args:
-            pattern_id: Id of the belief.
-            still_valid: True validates it now; False retires it.
-            cause: Key of the cause: a repetition changes nothing. Empty for none.
-            evidence_id: Id of the entry in which the person says so; required to confirm a fact.
-            asker: User id of the person on the platform.
+        To confirm a fact, ``evidence_id`` names the entry in which the person says so; the caller then
+        updates the session's zone.
 
         Raises:
             MemoryRefused: There is no such belief, or a fact is confirmed without evidence.
-            TapeWriteError: The storage failed; nothing was changed.
         """
         pattern = await self._known(pattern_id)
         if pattern.pattern_type == "fact":
@@ -194,32 +181,28 @@ class SemanticSynthesisStore(BeliefReader):
             return
         self._own(pattern)
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
+        def make(_version: int) -> Change[None]:
             now = self._home.compartments.patterns[pattern_id]
-            judged_now = revalidate_belief(now, self._clock.now(), still_valid=still_valid)
-            return {"patterns": [judged_now.as_json()], "by": "person", "asker": asker}, None
+            judged = revalidate_belief(now, self._clock.now(), still_valid=still_valid)
+            return Change(None, _data([judged], by="person", asker=asker))
 
-        await self._change(compose, cause)
+        await self._change(make, cause)
 
     async def judge(
         self, judgements: Sequence[tuple[SynthesizedPattern, Judgement]], cause: str
     ) -> None:
-        """Record a judge's rulings on beliefs; one that changed since it was asked about stays as it is.
+        """Record a judge's rulings on beliefs; one that changed since it was asked about stays as it is."""
 
-        Raises:
-            TapeWriteError: The storage failed; nothing was changed.
-        """
-
-        def compose(_version: int) -> tuple[dict[str, Any] | None, None]:
+        def make(_version: int) -> Change[None]:
             believed, now = self._home.compartments.patterns, self._clock.now()
             ruled = [
-                judge_belief(pattern, judgement, now).as_json()
+                judge_belief(pattern, judgement, now)
                 for pattern, judgement in judgements
                 if believed.get(pattern.id) == pattern
             ]
-            return ({"patterns": ruled, "by": "judge"} if ruled else None), None
+            return Change(None, _data(ruled, by="judge") if ruled else None)
 
-        await self._change(compose, cause)
+        await self._change(make, cause)
 
     # Upkeep.
 
@@ -235,11 +218,11 @@ class SemanticSynthesisStore(BeliefReader):
         if not count_decayed(self._home.fold, self._clock.now(), asked=asked):
             return 0
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, int]:
+        def make(_version: int) -> Change[int]:
             moved = count_decayed(self._home.fold, self._clock.now(), asked=asked)
-            return ({"decayed": True} if moved else None), moved
+            return Change(moved, {"decayed": True} if moved else None)
 
-        return await self._change(compose) or 0
+        return await self._change(make) or 0
 
     async def check_evidence(self) -> list[str]:
         """Check the evidence of beliefs and shared values; return the ids of those that changed.
@@ -260,16 +243,13 @@ class SemanticSynthesisStore(BeliefReader):
         cited |= {reference.source for reference in compartments.references.values()}
         found = await find_evidence_faults(self._store, cited, self._session.name) if cited else {}
 
-        def compose(_version: int) -> tuple[dict[str, Any] | None, list[str]]:
+        def make(_version: int) -> Change[list[str]]:
             now = self._home.compartments
             believed = dict(now.patterns)
             changed: list[SynthesizedPattern] = []
-            for other in sorted(believed.values(), key=belief_number):
+            for other in sorted(filter(is_current, believed.values()), key=belief_number):
                 faults = belief_faults(other, believed, self._home.fold, found)
-                if (
-                    is_current(other)
-                    and (fresh := apply_evidence_faults(other, faults)) is not None
-                ):
+                if (fresh := apply_evidence_faults(other, faults)) is not None:
                     believed[other.id] = fresh
                     changed.append(fresh)
             stale = [
@@ -277,45 +257,70 @@ class SemanticSynthesisStore(BeliefReader):
                 for reference in now.references.values()
                 if reference.source in found and not reference.stale and reference.value is not None
             ]
-            data = {"patterns": [belief.as_json() for belief in changed]} if changed else {}
-            data |= {"references": [reference.as_json() for reference in stale]} if stale else {}
-            told = [
-                *(belief.id for belief in changed),
-                *(f"shared:{reference.key}" for reference in stale),
-            ]
-            return data or None, told
+            told = [*(one.id for one in changed), *(f"shared:{one.key}" for one in stale)]
+            data = _data(changed) | ({"references": [s.as_json() for s in stale]} if stale else {})
+            return Change(told, data if told else None)
 
-        return await self._change(compose) or []
+        return await self._change(make) or []
 
     # Details.
 
-    async def _change(
-        self,
-        compose: Callable[[int], tuple[dict[str, Any] | None, T]],
-        cause: str = "",
-        record: Mapping[str, Any] | None = None,
-    ) -> T | None:
-        """Write a composed change as one event; return None if the cause was handled before."""
-
-        def entries(version: int) -> tuple[list[TapeEntry], T | None]:
-            fold = self._home.fold
-            if cause and cause in fold.decided_keys:
-                return [], None
-            data, result = compose(version)
-            if data is None:
-                return [], result
-            data |= {**(record or {}), **({"key": cause} if cause else {})}
-            # Uses the store's clock, by which beliefs decay.
-            return [bus_entry(fold, data, ts=format_time(self._clock.now()))], result
-
-        return await self._home.append_change(entries)
+    async def _change(self, make: Callable[[int], Change[T]], cause: str = "") -> T | None:
+        # Uses the store's clock, by which beliefs decay.
+        return await self._home.change(make, cause, ts=format_time(self._clock.now()))
 
     async def _added_by(self, cause: str) -> str:
         """Return the id of the belief that a cause added or strengthened."""
-        at = self._home.fold.decided_keys[cause]
-        entry = next(iter(await self._home.tape.read_entries(at, at)), None)
-        records = entry.data.get("patterns") if entry is not None else None
-        return str(records[0].get("id")) if isinstance(records, list) and records else ""
+        return str((await self._home.changed_by(cause, "patterns")).get("id", ""))
+
+    async def _valid(self, pattern: SynthesizedPattern) -> SynthesizedPattern:
+        """Return a new belief in the form in which it is stored.
+
+        Raises:
+            MemoryRefused: It is not valid; the message says why.
+        """
+        if self._home.fold.paused:
+            raise MemoryRefused(_("memory is paused: nothing is learned until `/memory resume`"))
+        if pattern.pattern_type == "fact":
+            raise MemoryRefused(_("a fact is remembered (`memory.save`), not concluded"))
+        text = " ".join(pattern.text.split())
+        content = {**pattern.content, "text": text}
+        _check_content(text, content)
+        return replace(
+            pattern,
+            content=content,
+            evidence_ids=await self._valid_evidence(pattern.evidence_ids),
+            confidence=min(1.0, max(0.0, pattern.confidence)),
+            status="active",
+            reason="",
+        )
+
+    async def _valid_evidence(self, given: Sequence[str]) -> list[str]:
+        """Return evidence without duplicates, with summaries as the episodes that they are.
+
+        Raises:
+            MemoryRefused: A piece is invalid, or there are none or too many.
+        """
+        home, session = self._home, self._session.name
+        named = (episode_id(session, int(one[1:])) if is_summary(one) else one for one in given)
+        ids = list(dict.fromkeys(named))
+        if not ids:
+            raise MemoryRefused(
+                _("a belief rests on evidence: name the entries that it is drawn from")
+            )
+        if len(ids) > MOST_EVIDENCE:
+            raise MemoryRefused(
+                _("name at most {limit} entries, the most telling ones", limit=MOST_EVIDENCE)
+            )
+        tapes = {place[0] for one in ids if (place := parse_episode_id(one)) is not None}
+        if home.kind == "session" and tapes - {home.name}:
+            raise MemoryRefused(_("what was said elsewhere is no evidence in this chat"))
+        found = await find_evidence_faults(self._store, ids, session)
+        resting = SynthesizedPattern("", "conclusion", {}, ids, 0.0, _UNKNOWN, _UNKNOWN)
+        if faults := belief_faults(resting, home.compartments.patterns, home.fold, found):
+            what = ", ".join(map(str, faults.values()))
+            raise MemoryRefused(_("{what}: name evidence that holds", what=what))
+        return ids
 
     async def _newest(self, evidence: list[str]) -> datetime:
         """Return the time of the newest of some evidence."""
@@ -370,25 +375,42 @@ class SemanticSynthesisStore(BeliefReader):
             )
 
 
+def _data(patterns: Sequence[SynthesizedPattern], **more: Any) -> dict[str, Any]:
+    changed = {"patterns": [pattern.as_json() for pattern in patterns]} if patterns else {}
+    return {**changed, **more}
+
+
+def _check_content(text: str, content: dict[str, Any]) -> None:
+    if not text or is_placeholder(text):
+        raise MemoryRefused(_("it says nothing"))
+    try:
+        told = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise MemoryRefused(_("a belief must be JSON ({error})", error=error)) from error
+    size = len(told.encode("utf-8", "backslashreplace"))
+    if len(text) > MAX_BELIEF_TEXT or size > MAX_BELIEF_CONTENT:
+        raise MemoryRefused(
+            _(
+                "a belief has at most {limit} characters and {bytes} bytes in all",
+                limit=MAX_BELIEF_TEXT,
+                bytes=MAX_BELIEF_CONTENT,
+            )
+        )
+    for said in map(str, content.values()):
+        check_no_secret(said, "secret_unasked")
+
+
 def render_prompt_beliefs(
     home: ScopeMemory, now: datetime, most_bytes: int = MAX_PROMPT_BELIEF_BYTES
 ) -> str:
-    """Render beliefs for the prompt, a line each, most confident first.
+    """Render an open scope's active beliefs with at least 0.5 confidence left, most confident first.
 
-    Includes active beliefs other than facts with at least 0.5 confidence left, as many as fit.
-
-    Args:
-        home: The scope; it must be open.
-        now: The current time.
-        most_bytes: Size limit in UTF-8 bytes.
+    Each is a line; as many are shown as fit into ``most_bytes`` of UTF-8. Facts are no part of them.
     """
     lines: list[str] = []
     for belief in sort_by_confidence(home.compartments.patterns.values(), now):
-        if (
-            not is_current(belief)
-            or belief.status != "active"
-            or belief.confidence_at(now) < _SHOWN_FROM
-        ):
+        known = is_current(belief) and belief.status == "active"
+        if not known or belief.confidence_at(now) < _SHOWN_FROM:
             continue
         line = f"- {' '.join(belief.text.split())} ({belief.pattern_type} {belief.id})"
         size = len(line.encode("utf-8", "replace")) + 1

@@ -8,9 +8,8 @@ Rule 4: the store checks size and form; the gate decides what may be believed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, tzinfo
 from typing import Any
 
 from bot.core.clock import Clock, format_time
@@ -28,12 +27,10 @@ from bot.memory.records.compartment_records import (
     SharedReference,
     reference_from_json,
 )
+from bot.memory.records.compartment_text import WORKSPACE_MARK
 from bot.memory.records.compartments import Compartments
-from bot.memory.records.compression.references import WORKSPACE_MARK, render_references
-from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.tombstones import is_erased
-from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.tape.entries import TapeEntry
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 
 MAX_REFERENCES = 200
 """Limit on the values of one scope, not counting removed ones."""
@@ -52,30 +49,16 @@ class SharedReferenceStore:
         self._clock = clock
 
     async def get(self, key: str, version: int | None = None) -> SharedReference | None:
-        """Return a version of a value.
+        """Return the current version of a value, or a numbered one; None if there is none.
 
-        Args:
-            key: Key of the value.
-            version: Version number from 1; by default the current one.
-
-        Returns:
-            None if there is no such version, or its words were erased. The current version of a
-            removed key is None, too; its numbered version is returned with the value None.
+        Words that were erased are no part of it. Of a removed key there is no current version; the
+        numbered one that removed it has the value None.
         """
         await self.scope.open()
-        compartments = self.scope.compartments
-        current = compartments.references.get(key)
-        if version is None:
-            return next(
-                (
-                    reference
-                    for reference in current_references(compartments)
-                    if reference.key == key
-                ),
-                None,
-            )
-        if current is not None and current.version == version:
-            return _left(current)
+        current = self.scope.compartments.references.get(key)
+        if version is None or (current is not None and current.version == version):
+            found = _left(current) if current is not None else None
+            return found if version is not None or (found and found.value is not None) else None
         return await self._recorded(key, version)
 
     async def set(
@@ -108,13 +91,11 @@ class SharedReferenceStore:
         if by != "person":
             check_no_secret_value(key, value)
 
-        def compose(_: int) -> tuple[list[TapeEntry], int]:
-            if (done := self._done(key, cause)) is not None:
-                return [], done
-            reference = self._next(key, value, source, by)
-            return [self._entry(reference, cause, record)], reference.version
+        def make(_: int) -> Change[int]:
+            return self._version(key, value, source, by, record)
 
-        return await self.scope.append_change(compose)
+        done = await self.scope.change(make, cause)
+        return done or int((await self.scope.changed_by(cause, "references")).get("version", 0))
 
     async def list_versions(self, key: str) -> list[int]:
         """Return all version numbers, oldest first; empty if there never was one."""
@@ -130,40 +111,28 @@ class SharedReferenceStore:
 
         Raises:
             MemoryRefused: It would bring back a removed key, and there are too many values.
-            TapeWriteError: The storage failed; nothing was changed.
         """
         wanted = await self.get(key, to_version)
 
-        def compose(_: int) -> tuple[list[TapeEntry], bool]:
-            if self._done(key, cause) is not None:
-                return [], True
+        def make(_: int) -> Change[int]:
             current = self.scope.compartments.references.get(key)
             if wanted is None or wanted.value is None or current is None:
-                return [], False
+                return Change(0)
             if current.version == to_version:
-                return [], False
-            reference = self._next(key, wanted.value, wanted.source, "rollback")
-            return [self._entry(reference, cause, {"restores": to_version})], True
+                return Change(0)
+            restores = {"restores": to_version}
+            return self._version(key, wanted.value, wanted.source, "rollback", restores)
 
-        return await self.scope.append_change(compose)
+        return await self.scope.change(make, cause) != 0
 
     async def remove(self, key: str, cause: str = "") -> bool:
-        """Remove a value by adding a version without one; return False if there is none.
+        """Remove a value by adding a version without one; return False if there is none."""
 
-        Raises:
-            TapeWriteError: The storage failed; nothing was changed.
-        """
+        def make(_: int) -> Change[int]:
+            known = any(one.key == key for one in current_references(self.scope.compartments))
+            return self._version(key, None, "", "person") if known else Change(0)
 
-        def compose(_: int) -> tuple[list[TapeEntry], bool]:
-            if self._done(key, cause) is not None:
-                return [], True
-            if all(
-                reference.key != key for reference in current_references(self.scope.compartments)
-            ):
-                return [], False
-            return [self._entry(self._next(key, None, "", "person"), cause)], True
-
-        return await self.scope.append_change(compose)
+        return await self.scope.change(make, cause) != 0
 
     async def cite(self, key: str) -> str:
         """Return a citation of the current version; empty if there is none.
@@ -180,28 +149,18 @@ class SharedReferenceStore:
         await self.scope.open()
         return [reference.key for reference in current_references(self.scope.compartments)]
 
-    def _done(self, key: str, cause: str) -> int | None:
-        """Return the version that a cause made before; None if none."""
-        entry = self.scope.fold.decided_keys.get(cause) if cause else None
-        if entry is None:
-            return None
-        versions = self.scope.compartments.versions.get(key, {})
-        return next((version for version, at in versions.items() if at == entry), None)
-
-    def _next(self, key: str, value: Any, source: str, by: str) -> SharedReference:
+    def _version(
+        self, key: str, value: Any, source: str, by: str, record: dict[str, Any] | None = None
+    ) -> Change[int]:
+        """Return the change that adds a version."""
         now, compartments = self._clock.now(), self.scope.compartments
         before = compartments.references.get(key)
         if value is not None and (before is None or before.value is None):
             _check_room(compartments)
         version = 1 + max(compartments.versions.get(key, ()), default=0)
         created = before.created_at if before is not None else now
-        return SharedReference(key, value, version, source, created, now, by)
-
-    def _entry(
-        self, reference: SharedReference, cause: str, record: dict[str, Any] | None = None
-    ) -> TapeEntry:
-        data = {**(record or {}), "references": [reference.as_json()], "by": reference.updated_by}
-        return bus_entry(self.scope.fold, {**data, "key": cause} if cause else data)
+        made = SharedReference(key, value, version, source, created, now, by)
+        return Change(version, {**(record or {}), "references": [made.as_json()], "by": by})
 
     async def _recorded(self, key: str, version: int) -> SharedReference | None:
         """Return an older version from the entry that recorded it."""
@@ -237,11 +196,7 @@ def sort_references(references: Iterable[SharedReference]) -> list[SharedReferen
     """Sort references for display: north stars and priorities first, then by key."""
     return sorted(
         references,
-        key=lambda reference: (
-            reference.key != NORTH_STARS_KEY,
-            reference.key != PRIORITIES_KEY,
-            reference.key,
-        ),
+        key=lambda one: (one.key != NORTH_STARS_KEY, one.key != PRIORITIES_KEY, one.key),
     )
 
 
@@ -291,10 +246,6 @@ _REMOVED = {
 """Who made a version: the kind of the scope that a person changed, or the assistant."""
 
 
-MAX_REFERENCE_BYTES = 1_500
-"""Size limit of shared reference in a prompt, in bytes."""
-
-
 def readable_references(home: Compartments, workspace: Compartments) -> list[SharedReference]:
     """Return the values that a session reads: its scope's, and the workspace's for other keys.
 
@@ -308,15 +259,3 @@ def readable_references(home: Compartments, workspace: Compartments) -> list[Sha
         if reference.key not in keys
     )
     return sort_references([*own, *others])
-
-
-def render_prompt_references(
-    refs: Sequence[SharedReference],
-    most_bytes: int = MAX_REFERENCE_BYTES,
-    timezone: tzinfo | None = None,
-) -> str:
-    """Render as many values as fit, in the order given.
-
-    North stars and priorities take precedence, then newer values. Dates use the time zone.
-    """
-    return render_references(refs, most_bytes, timezone or UTC)

@@ -21,12 +21,11 @@ from bot.memory.records.compartment_records import (
     WORKING_FIELDS,
     Problem,
     WorkingSet,
-    parse_utc_time,
 )
-from bot.memory.records.compression import render_context_packet
+from bot.memory.records.compartment_text import render_context_packet
 from bot.memory.records.episodes import episode_entry
-from bot.memory.records.fact_fold import bus_entry
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.records.record_json import parse_utc_time
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.tape.entries import TapeEntry
 
 MAX_LIFETIME_HOURS = MAX_WORKING_SET_HOURS
@@ -41,6 +40,9 @@ _LONGEST_SUMMARY = 1_500
 _SHOWN = 200
 _PARTS = {"assumptions": "a", "local_decisions": "d"}
 """Key of the text in the items of each list field."""
+
+_WAITING = frozenset({"until", "fact"})
+"""Keys of an assumption that expires, or waits for a person."""
 
 _SUMMARY_LINES = {
     "must": N_("must: {text}"),
@@ -72,80 +74,57 @@ class WorkingSetStore:
         self._packets: dict[str, tuple[WorkingSet, str]] = {}
 
     async def create(self, problem_id: str, ttl_hours: float | None = None) -> WorkingSet:
-        """Return a problem's working set, creating an empty one if needed.
-
-        Args:
-            problem_id: The problem.
-            ttl_hours: Lifetime of a new one without use, at most 24; by default that of the store.
+        """Return a problem's working set; a new one lives ``ttl_hours`` without use, at most 24.
 
         Raises:
             MemoryRefused: There is no such problem, or the lifetime is not positive.
         """
         if ttl_hours is not None and not ttl_hours > 0:  # Also refuses NaN.
             raise MemoryRefused(_("a working set lives for more than 0 hours, at most 24"))
-        return await self._edit(problem_id, lambda _: {}, ttl_hours=ttl_hours)
+        return await self.change(problem_id, lambda _: {}, ttl_hours=ttl_hours)
 
     async def get(self, problem_id: str) -> WorkingSet | None:
         """Return a problem's working set; None if it has none, or it expired."""
-        working_set = self._own.compartments.working_set(problem_id, self._clock.now())
-        if working_set is None or problem_id not in self._packets:
-            return working_set
-        return replace(working_set, context_packet=self._packets[problem_id][1])
+        found = self._own.compartments.working_set(problem_id, self._clock.now())
+        known = self._packets.get(problem_id)
+        return found if found is None or known is None else replace(found, context_packet=known[1])
 
     async def compile(
         self, problem_id: str, *, pending: Container[int] = (), most: int = MAX_PACKET_CHARS
     ) -> str:
-        """Return a problem's context packet for the model; empty if there is nothing to say.
+        """Return a problem's context packet in at most ``most`` characters; empty if it has no notes.
 
-        Args:
-            problem_id: The problem; only its own working set is read.
-            pending: Numbers of pending facts; assumptions about other facts are settled.
-            most: Size limit in characters; the packet says if something was left out.
+        Assumptions about facts that are no longer ``pending`` are settled, and left out.
 
         Raises:
             MemoryRefused: Its recorded working set belongs to another problem.
         """
         await self.isolate(problem_id)
-        problem = self._own.compartments.problem(problem_id)
-        now = self._clock.now()
-        working = self._own.compartments.working_set(problem_id, now)
+        now, compartments = self._clock.now(), self._own.compartments
+        problem, working = compartments.problem(problem_id), await self.get(problem_id)
         if problem is None or working is None or working.empty:
             return ""
         held = [
-            _shown(assumption)
-            for assumption in working.assumptions
-            if _open(assumption, pending, now)
+            {name: value for name, value in one.items() if name not in _WAITING}
+            for one in working.assumptions
+            if _is_open(one, pending, now)
         ]
         # Cached, because each step of a turn asks for it.
-        working = replace(working, assumptions=held, expires_at=working.created_at)
+        working = replace(
+            working, assumptions=held, expires_at=working.created_at, context_packet=""
+        )
         known = self._packets.get(problem_id)
         if known is None or known[0] != working:
-            known = (working, render_context_packet(working, problem.name, most=most))
+            known = (working, render_context_packet(working, problem.name, most))
             self._packets[problem_id] = known
         return known[1]
 
     async def update(self, problem_id: str, *, cause: str = "", **fields: Any) -> None:
-        """Replace fields of a problem's working set, creating one if needed.
-
-        Args:
-            problem_id: The problem.
-            cause: Key of the cause; the same cause takes effect once.
-            fields: New values by the names of ``WORKING_FIELDS``.
-
-        Raises:
-            MemoryRefused: A field is unknown or too large; nothing was changed.
-        """
-        await self._edit(problem_id, lambda _: fields, cause=cause)
+        """Replace fields of a problem's working set; see ``change``."""
+        await self.change(problem_id, lambda _: fields, cause=cause)
 
     async def add(self, problem_id: str, name: str, item: Any, *, cause: str = "") -> None:
-        """Add to one field of a problem's working set; see ``update`` for errors.
-
-        Args:
-            problem_id: The problem.
-            name: One of ``WORKING_FIELDS``.
-            item: An item to append to a list, unless it is there; entries to merge into an object.
-            cause: Key of the cause; the same cause takes effect once.
-        """
+        """Add an item to a list of a problem's working set, or entries to an object; see ``change``."""
 
         def more(working: WorkingSet) -> dict[str, Any]:
             old = getattr(working, name, None)
@@ -155,47 +134,72 @@ class WorkingSetStore:
                 return {name: old if item in old else [*old, item]}
             return {name: item}
 
-        await self._edit(problem_id, more, cause=cause)
+        await self.change(problem_id, more, cause=cause)
 
-    async def change(self, problem_id: str, edit: WorkingSetEdit, *, cause: str = "") -> WorkingSet:
-        """Change a problem's working set, based on its current fields; see ``update`` for errors.
+    async def change(
+        self,
+        problem_id: str,
+        edit: WorkingSetEdit,
+        *,
+        cause: str = "",
+        ttl_hours: float | None = None,
+    ) -> WorkingSet:
+        """Change a problem's working set, creating one if needed; a cause takes effect once.
 
         Args:
             problem_id: The problem.
             edit: Returns the new fields; it may be called more than once.
-            cause: Key of the cause; the same cause takes effect once.
+            cause: Key of the cause.
+            ttl_hours: Lifetime of a new one without use.
+
+        Raises:
+            MemoryRefused: There is no such problem, or a field is unknown, malformed or too large;
+                nothing was changed.
         """
-        return await self._edit(problem_id, edit, cause=cause)
+
+        def make(_version: int) -> Change[WorkingSet]:
+            compartments, now = self._own.compartments, self._clock.now()
+            if compartments.problem(problem_id) is None:
+                raise MemoryRefused(_("there is no problem {problem_id}", problem_id=problem_id))
+            known = compartments.working_set(problem_id, now)
+            working = known or self._fresh(problem_id, now, ttl_hours)
+            fields = edit(working)
+            if known and all(fields[one] == getattr(known, one, None) for one in fields):
+                return Change(known)
+            check_fields(fields)
+            expires = now + timedelta(hours=working.ttl_hours)
+            working = replace(working, **fields, expires_at=max(expires, working.expires_at))
+            check_size(working)
+            return Change(working, {"working": [working.as_json()]})
+
+        # An expired working set must leave its summary before it is replaced.
+        await self.expire_stale()
+        done = await self._own.change(make, cause, problem=problem_id)
+        known = self._own.compartments.working_set(problem_id, self._clock.now())
+        return done or known or await self.change(problem_id, edit, ttl_hours=ttl_hours)
 
     async def expire_stale(self) -> int:
         """End expired working sets, exporting their summaries; return how many ended."""
 
-        def compose(_version: int) -> tuple[list[TapeEntry], int]:
-            compartments, stale = self._own.compartments, self._stale()
-            if not stale:
-                return [], 0
-            data: dict[str, Any] = {"expired": [working_set.problem_id for working_set in stale]}
-            entries = []
-            for other in stale:
-                problem, summary = (
-                    compartments.problem(other.problem_id),
-                    summarize_working_set(other),
-                )
+        def make(_version: int) -> Change[int]:
+            stale, problems, entries = self._stale(), list[Any](), list[TapeEntry]()
+            for one in stale:
+                problem = self._own.compartments.problem(one.problem_id)
+                summary = summarize_working_set(one)
                 if problem is not None and summary:
-                    known = replace(problem, summary=append_summary(summary, problem.summary))
-                    data.setdefault("problems", []).append(known.as_json())
-                    entries.append(summary_episode(other.problem_id, summary, "expired"))
-            return [bus_entry(self._own.fold, data), *entries], len(stale)
+                    known = append_summary(summary, problem.summary)
+                    problems.append(replace(problem, summary=known).as_json())
+                    entries.append(summary_episode(one.problem_id, summary, "expired"))
+            data: dict[str, Any] = {"expired": [one.problem_id for one in stale]}
+            data |= {"problems": problems} if problems else {}
+            return Change(len(stale), data if stale else None, entries)
 
-        return await self._own.append_change(compose) if self._stale() else 0
+        return await self._own.change(make) or 0 if self._stale() else 0
 
     def _stale(self) -> list[WorkingSet]:
         compartments, now = self._own.compartments, self._clock.now()
-        return [
-            working_set
-            for working_set in compartments.working_sets.values()
-            if now >= compartments.expiry_of(working_set)
-        ]
+        sets = compartments.working_sets.values()
+        return [one for one in sets if now >= compartments.expiry_of(one)]
 
     async def export_summary(self, problem_id: str) -> str:
         """Return the summary of a problem's working sets, past and present; empty if none."""
@@ -208,48 +212,15 @@ class WorkingSetStore:
         Raises:
             MemoryRefused: It is recorded under another problem's name.
         """
-        working_set = self._own.compartments.working_sets.get(problem_id)
-        if working_set is not None and working_set.problem_id != problem_id:
+        found = self._own.compartments.working_sets.get(problem_id)
+        if found is not None and found.problem_id != problem_id:
             raise MemoryRefused(
                 _(
                     "the working set of {problem_id} is that of {other}: it is not shown",
                     problem_id=problem_id,
-                    other=working_set.problem_id,
+                    other=found.problem_id,
                 )
             )
-
-    async def _edit(
-        self,
-        problem_id: str,
-        edit: WorkingSetEdit,
-        *,
-        cause: str = "",
-        ttl_hours: float | None = None,
-    ) -> WorkingSet:
-        def compose(_version: int) -> tuple[list[TapeEntry], WorkingSet]:
-            compartments, now = self._own.compartments, self._clock.now()
-            if compartments.problem(problem_id) is None:
-                raise MemoryRefused(_("there is no problem {problem_id}", problem_id=problem_id))
-            working_set = compartments.working_set(problem_id, now)
-            if working_set is not None and cause and cause in self._own.fold.decided_keys:
-                return [], working_set
-            working = working_set or self._fresh(problem_id, now, ttl_hours)
-            fields = edit(working)
-            if working_set is not None and all(
-                fields[field] == getattr(working_set, field, None) for field in fields
-            ):
-                return [], working_set
-            check_fields(fields)
-            expires = now + timedelta(hours=working.ttl_hours)
-            working = replace(working, **fields, expires_at=max(expires, working.expires_at))
-            check_size(working)
-            data: dict[str, Any] = {"working": [working.as_json()]}
-            data |= {"key": cause} if cause else {}
-            return [bus_entry(self._own.fold, data, problem=problem_id)], working
-
-        # An expired working set must leave its summary before it is replaced.
-        await self.expire_stale()
-        return await self._own.append_change(compose)
 
     def _fresh(self, problem_id: str, now: datetime, ttl_hours: float | None) -> WorkingSet:
         hours = min(self._hours if ttl_hours is None else ttl_hours, MAX_LIFETIME_HOURS)
@@ -264,23 +235,10 @@ def expiring_assumption(
     return {"a": text, "confidence": confidence, "until": format_time(until), **more}
 
 
-def _open(assumption: object, pending: Container[int], now: datetime) -> bool:
+def _is_open(assumption: dict[str, Any], pending: Container[int], now: datetime) -> bool:
     """Say whether an assumption is in time, and its fact, if any, still pending."""
-    if not isinstance(assumption, dict):
-        return True
     fact, until = assumption.get("fact"), parse_utc_time(assumption.get("until"))
     return (fact is None or fact in pending) and (until is None or now < until)
-
-
-def _waits(assumption: dict[str, Any]) -> bool:
-    return bool(assumption.keys() & {"fact", "until"})
-
-
-def _shown(assumption: Any) -> Any:
-    """Return an assumption for the model, without its expiry and fact number."""
-    if not isinstance(assumption, dict):
-        return assumption
-    return {name: value for name, value in assumption.items() if name not in ("until", "fact")}
 
 
 def check_fields(fields: dict[str, Any]) -> None:
@@ -291,13 +249,9 @@ def check_fields(fields: dict[str, Any]) -> None:
     """
     for name, value in fields.items():
         if name not in WORKING_FIELDS:
-            literal_string = ", ".join(WORKING_FIELDS)
+            known = ", ".join(WORKING_FIELDS)
             raise MemoryRefused(
-                _(
-                    "a working set has no {field}; it has {fields}",
-                    field=repr(name),
-                    fields=literal_string,
-                )
+                _("a working set has no {field}; it has {fields}", field=repr(name), fields=known)
             )
         shape = dict if name in ("constraints", "partial_artifacts") else list
         if not isinstance(value, shape):
@@ -361,7 +315,10 @@ def summarize_working_set(working: WorkingSet | None) -> str:
         ("must not", must_not),  # for the tape
         ("decided", decided),
         # Contested assumptions expire, or wait for a person.
-        ("assumed", [one["a"] for one in _readable(working, "assumptions") if not _waits(one)]),
+        (
+            "assumed",
+            [one["a"] for one in _readable(working, "assumptions") if not one.keys() & _WAITING],
+        ),
         ("open", working.open_questions),
         ("drafts", list(working.partial_artifacts)),
     ]
@@ -399,7 +356,7 @@ def _translated_line(line: str) -> str:
 
 def _readable(working: WorkingSet, name: str) -> list[dict[str, Any]]:
     """Return the items that have their text; an imported tape may hold others."""
-    return [one for one in getattr(working, name) if isinstance(one, dict) and _PARTS[name] in one]
+    return [one for one in getattr(working, name) if _PARTS[name] in one]
 
 
 def _reasoned(decision: dict[str, Any]) -> str:

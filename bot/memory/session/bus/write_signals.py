@@ -70,15 +70,9 @@ async def compute_signals(
 ) -> tuple[WriteSignals, str]:
     """Return the signals, and why a person must decide; the reason is empty if none need to.
 
-    Args:
-        scope: The target scope; it must be open.
-        store: The store of the tapes with the evidence.
-        text: The text that would be written.
-        evidence_ids: Episodes as ``tape#id``; facts and beliefs of the scope by their ids.
-        by: ``person`` for a command, else the writer.
-        kind: Type of the belief, or ``shared:`` with the key of a shared value.
-        now: The current time.
-        parts: Parts that must be verbatim: the texts of a shared value.
+    ``evidence_ids`` are episodes as ``tape#id``, or facts and beliefs of the scope, which is open; ``by`` is
+    ``person`` for a command; ``kind`` is the belief's type, or ``shared:`` with a shared value's key; ``parts``
+    are the texts of a shared value, which must be verbatim in the evidence.
 
     Raises:
         TapeError: A tape cannot be read.

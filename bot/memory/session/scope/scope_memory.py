@@ -7,8 +7,10 @@ state. A change that a crash interrupted is requested again with the same key, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -24,6 +26,7 @@ from bot.memory.records.fact_fold import (
     FACTS_EVENT,
     FactFold,
     batch_entry,
+    bus_entry,
     fold_entries,
     pause_entry,
 )
@@ -34,7 +37,7 @@ from bot.memory.records.fact_undo import (
     is_undo_barrier,
     undone_batch_id,
 )
-from bot.memory.records.proposals import BatchOutcome, ProposalBatch, parse_outcome
+from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch, parse_outcome
 from bot.memory.session.scope.workspace_tape import (
     MAX_ATTEMPTS,
     append_with_retry,
@@ -54,6 +57,21 @@ _RADIUS: dict[ScopeKind, BlastRadius] = {
 _MANY = 50
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """A change of a scope's compartments.
+
+    Attributes:
+        result: What whoever asked for it is told.
+        data: Each changed record as it is afterwards, by compartment; None changes nothing.
+        more: Entries that belong to it.
+    """
+
+    result: T
+    data: dict[str, Any] | None = None
+    more: Sequence[TapeEntry] = ()
 
 
 class ScopeMemory:
@@ -147,13 +165,7 @@ class ScopeMemory:
             setattr(self._fold, slot, getattr(fresh, slot))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
-        """Decide on a batch, and record the decisions as one entry.
-
-        Args:
-            batch: The proposals.
-
-        Returns:
-            The decisions; earlier ones if the batch's key is known.
+        """Decide on a batch, and record the decisions as one entry; return earlier ones if its key is known.
 
         Raises:
             MemoryRefused: It would end too many facts at once; nothing was changed.
@@ -207,12 +219,37 @@ class ScopeMemory:
 
         return await self.append_change(compose)
 
-    async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        """Append entries that depend on the scope's state, such as a change to its compartments.
+    async def change(
+        self, make: Callable[[int], Change[T]], cause: str = "", **meta: Any
+    ) -> T | None:
+        """Record a change of the compartments, decided on the tape's version; None if its cause was before.
 
-        Args:
-            compose: Returns the entries to append, perhaps none, and the result, given the tape's
-                version. It may be called more than once.
+        ``make`` may be called more than once.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def compose(version: int) -> tuple[list[TapeEntry], T | None]:
+            if cause and cause in self._fold.decided_keys:
+                return [], None
+            made = make(version)
+            if made.data is None:
+                return [], made.result
+            data = {**made.data, "key": cause} if cause else made.data
+            return [bus_entry(self._fold, data, **meta), *made.more], made.result
+
+        return await self.append_change(compose)
+
+    async def changed_by(self, cause: str, kind: str) -> dict[str, Any]:
+        """Return the first record of a kind that a cause changed; empty if there is none."""
+        at = self._fold.decided_keys.get(cause, 0)
+        entries = await self.tape.read_entries(at, at) if at else []
+        records = entries[0].data.get(kind) if entries else None
+        return records[0] if isinstance(records, list) and isinstance(records[0], dict) else {}
+
+    async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
+        """Append what ``compose`` returns for the tape's version; it may be called more than once.
 
         Raises:
             TapeWriteError: The storage failed; nothing was changed.
@@ -227,18 +264,31 @@ class ScopeMemory:
         """
         await self.open()
         taken: set[int] = set()
-        at = self._fold.last_entry_id
-        while at and (read := await self.tape.read_entries(at, at)):
-            entry = read[0]
-            if (undone := undone_batch_id(entry)) is not None:
-                taken.add(undone)
-            elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
-                return ProposalBatch(
-                    f"undo:{at}", "undo", inverse_proposals(entry), undone_entry=at
-                )
-            before = entry.data.get("previous")
-            at = before if type(before) is int and before < at else 0
+        async with aclosing(self.changes()) as entries:
+            async for entry in entries:
+                at = entry.id
+                if (undone := undone_batch_id(entry)) is not None:
+                    taken.add(undone)
+                elif is_undo_barrier(entry) or (at not in taken and changes_something(entry)):
+                    undoing = await self.undo_of(entry)
+                    return ProposalBatch(f"undo:{at}", "undo", undoing, undone_entry=at)
         return None
+
+    async def changes(self, last: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield the entries that changed the scope, newest first, from the last or a given one on."""
+        at = self._fold.last_entry_id if last is None else last
+        while at and (read := await self.tape.read_entries(at, at)):
+            yield read[0]
+            before = read[0].data.get("previous")
+            at = before if type(before) is int and before < at else 0
+
+    async def undo_of(self, entry: TapeEntry) -> tuple[Proposal, ...]:
+        """Return the proposals that undo a recorded batch."""
+        before = entry.data.get("previous")
+        if type(before) is not int:
+            return ()
+        known = await load_fact_entries(self.tape, before)
+        return inverse_proposals(entry, fold_entries(known))
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
         """Return the entry that records a batch; None if there is none."""
@@ -257,11 +307,5 @@ class ScopeMemory:
 
 
 async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
-    """Return the entries that a fold of facts needs, from the last snapshot on, oldest first.
-
-    Args:
-        tape: The scope's tape.
-        last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
-            for.
-    """
+    """Return the entries that a fold of facts needs, up to ``last``, by default the newest; see ``read_chain``."""
     return await read_chain(tape, CHAIN_EVENTS, last)

@@ -72,12 +72,7 @@ T = TypeVar("T")
 
 
 async def catch_up(tape: TapeService, fold: TapeFold, last: int | None = None) -> None:
-    """Apply a tape's entries that a fold has not seen.
-
-    Args:
-        tape: The tape.
-        fold: State of the tape.
-        last: The tape's version, if it is known.
+    """Apply a tape's entries that a fold has not seen; ``last`` is the tape's version, if known.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -94,13 +89,9 @@ async def read_chain(
 ) -> list[TapeEntry]:
     """Return the events of a chain, each of which names the one before it as ``previous``, oldest first.
 
-    It begins with the newest one that has a whole ``state``, or whose ``previous`` is 0. Past a damaged
-    entry it continues with the one before; past a reset, or in a partial copy, nothing is there.
-
-    Args:
-        tape: The tape.
-        names: Names of the events.
-        last: Id of the newest one, 0 if there is none; by default it is searched for.
+    It begins with the newest one that has a whole ``state``, or whose ``previous`` is 0, and ends with
+    ``last``, or the newest. Past a damaged entry it continues with the one before; past a reset, or in a
+    partial copy, nothing is there.
     """
 
     def belongs(entry: TapeEntry) -> bool:
@@ -138,12 +129,8 @@ async def append_with_retry(
 ) -> T:
     """Append entries that depend on a fold's state; recompute them if somebody else wrote first.
 
-    Args:
-        tape: The tape; the fold observes its appends.
-        fold: State of the tape.
-        compose: Returns the entries and the result, given the tape's version, which is the fold's.
-        reopen: Reads what others wrote.
-        attempts: Most attempts.
+    ``compose`` returns the entries and the result, given the tape's version, which is the fold's, and
+    ``reopen`` reads what others wrote.
 
     Raises:
         VersionConflict: Somebody else wrote first each time.
@@ -213,11 +200,9 @@ class WorkspaceTape(Generic[FoldT]):
                 return
 
     async def change(self, compose: Callable[[], tuple[Sequence[TapeEntry], T]]) -> T:
-        """Append entries that depend on the state, by compare-and-set.
+        """Append what ``compose`` returns for the ``fold`` as it is, by compare-and-set.
 
-        Args:
-            compose: Returns the entries to append, perhaps none, and the result, given ``fold`` as
-                it is; it may be called more than once.
+        It may be called more than once.
 
         Raises:
             VersionConflict: Others wrote first each time.

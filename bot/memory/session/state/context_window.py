@@ -39,6 +39,7 @@ from bot.memory.records.conversation_entries import (
     starts_turn,
     switched_problem,
 )
+from bot.memory.records.record_json import RecordJson
 from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
@@ -59,10 +60,8 @@ def visible_entries(
 ) -> list[TapeEntry]:
     """Return a range's visible entries: without messages no turn took in, edits applied.
 
-    Args:
-        entries: The range.
-        window: Knows later turns that took in messages of the range, and later edits.
-        after: Entries after the range that may be out of view by now, for the same purpose.
+    The window, and the entries ``after`` the range that may be out of view by now, tell of later turns
+    and edits.
     """
     joined = {i for entry in (*entries, *after, *window.entries) for i in joined_message_ids(entry)}
     edits = {
@@ -114,18 +113,10 @@ class ResumedEntries:
     @classmethod
     def from_json(cls, record: object) -> ResumedEntries:
         """Read it from JSON; return an empty one if the record is malformed."""
-        if not isinstance(record, dict) or not isinstance(ids := record.get("ids"), list):
-            return NO_RESUMED_ENTRIES
-        messages, tokens = record.get("messages"), record.get("tokens")
-        if type(messages) is not int or type(tokens) is not int:
-            return NO_RESUMED_ENTRIES
-        return cls(tuple(other for other in ids if type(other) is int), messages, tokens)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"ids": list(self.ids), "messages": self.messages, "tokens": self.tokens}
+        return _RESUMED.read(record) or NO_RESUMED_ENTRIES
 
 
+_RESUMED = RecordJson(ResumedEntries)
 NO_RESUMED_ENTRIES = ResumedEntries()
 
 
@@ -136,12 +127,14 @@ class WindowPosition:
     Attributes:
         cut: First id in view.
         reads_from: First id to read, because a queued message may precede the cut.
+        cursor: Last id that was consolidated.
         unconsolidated: Number of messages not yet consolidated.
         unconsolidated_tokens: Estimated tokens of those.
     """
 
     cut: int
     reads_from: int
+    cursor: int
     unconsolidated: int
     unconsolidated_tokens: int
 
@@ -348,12 +341,16 @@ class WindowFold:
         """Return the window's position."""
         reads_from = min([self.first_id, *self.queued])
         return WindowPosition(
-            self.first_id, reads_from, self.unconsolidated, self.unconsolidated_tokens
+            self.first_id,
+            reads_from,
+            self.consolidated_through,
+            self.unconsolidated,
+            self.unconsolidated_tokens,
         )
 
-    def restore(self, mark: WindowPosition, cursor: int, entries: list[TapeEntry]) -> None:
+    def restore(self, mark: WindowPosition, entries: Iterable[TapeEntry]) -> None:
         """Restore the window from a position and the entries from ``mark.reads_from`` on."""
-        self.first_id, self.consolidated_through = mark.cut, cursor
+        self.first_id, self.consolidated_through = mark.cut, mark.cursor
         for entry in entries:
             if (old := replaced_entry_id(entry)) is not None:
                 if old >= mark.cut or old in self.queued:

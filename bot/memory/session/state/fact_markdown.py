@@ -52,12 +52,9 @@ def select_facts(
     room: int = FACTS_ROOM,
     used: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Fact]:
-    """Return all standing facts and those that fit besides, in the order of rendering.
+    """Return all standing facts and those that fit into ``room`` tokens besides, as they are rendered.
 
-    Args:
-        facts: Facts that are believed.
-        room: Most tokens of the text.
-        used: When facts were last looked up, ISO 8601 in UTC, by number.
+    ``used`` is when facts were last looked up, ISO 8601 in UTC, by number.
     """
 
     def order(fact: Fact) -> tuple[bool, str, int]:

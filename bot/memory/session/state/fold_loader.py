@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from pydantic import ValidationError
-
 from bot.core.errors import TapeNotFound
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.schedules import pointed_entries
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
+from bot.memory.session.state.session_fold import (
+    POINTERS,
+    SESSION_MARK_EVENT,
+    Pointers,
+    SessionFold,
+)
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -23,13 +26,7 @@ _NEAR = 64
 
 
 async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
-    """Load the fold of a tape, from its last usable pointers or else from the start.
-
-    Args:
-        tape: The tape.
-        max_messages: Limit on messages in view.
-        max_tokens: Limit on their tokens.
-    """
+    """Load the fold of a tape, from its last usable pointers or else from the start, with limits of its view."""
     fold, first = await _restored(tape, None, max_messages, max_tokens)
     async with aclosing(read_batches(tape.store, tape.name, first)) as parts:
         async for entries in parts:
@@ -45,14 +42,9 @@ async def load_state(tape: TapeService) -> SessionFold:
 
 
 async def fold_at(tape: TapeService, at: int) -> SessionFold:
-    """Load the fold of a tape as it was after an entry.
+    """Load the fold of a tape as it was after an entry, with the limits recorded by each turn.
 
-    The view has the limits recorded by each turn. The cost is what lies between the previous turn
-    and the entry, plus what was in view.
-
-    Args:
-        tape: The tape.
-        at: Id of the entry.
+    The cost is what lies between the previous turn and the entry, plus what was in view.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -69,10 +61,7 @@ async def fold_at(tape: TapeService, at: int) -> SessionFold:
 
 
 async def is_private_now(tape: TapeService) -> bool:
-    """Return whether only private models may see the problem that is active on a tape.
-
-    A tape that does not exist has no private problem.
-    """
+    """Return whether only private models may see the active problem; False for a tape that does not exist."""
     try:
         return (await load_state(tape)).is_private
     except TapeNotFound:
@@ -118,29 +107,22 @@ async def load_resumed_entries(tape: TapeService, window: WindowFold) -> None:
 async def _last_pointers(tape: TapeService, before: int | None) -> Pointers | None:
     async for entry in tape.read_back(before):
         if entry.name in (TURN_END, SESSION_MARK_EVENT) and "pointers" in entry.data:
-            try:
-                pointers = Pointers.model_validate(entry.data["pointers"])
-            except ValidationError:
-                return None
-            return pointers if pointers.at < entry.id else None
+            pointers = POINTERS.read(entry.data["pointers"])
+            return pointers if pointers is not None and pointers.at < entry.id else None
     return None
 
 
 async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     spans = [(first, last) for first, last in pointers.spans]
     if not spans:
-        spans = [(pointers.window[1], pointers.at)]
-    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
-    single = (
-        pointers.boundary,
-        pointers.consolidated,
-        pointers.failure,
-        pointers.instructions,
-    )
+        spans = [(pointers.window.reads_from, pointers.at)]
+    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.prompt_zone) if span]
+    single = [
+        *(pointers.boundary, pointers.last_consolidation, pointers.consolidation_failure),
+        *(pointers.instructions, *pointers.calls, *pointed_entries(pointers.schedules)),
+        *(entry for _, entry, _, _ in pointers.undelivered),
+    ]
     spans += [(one, one) for one in single if one]
-    spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
-    spans += [(entry, entry) for entry in pointers.calls]
-    spans += [(entry, entry) for entry in pointed_entries(pointers.schedules)]
     # Only these may lie far back; the others are named one by one, or are close together.
     found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
     for first, last in spans:

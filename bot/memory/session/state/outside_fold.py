@@ -11,7 +11,6 @@ Rule 4: what was looked up for a step, such as recalled passages, is from the wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from bot.memory.records.conversation_entries import (
     LOOP_STEP,
@@ -79,15 +78,3 @@ class OutsideFold:
             return False
         before, self.speaker = self.speaker, sender_id(entry) or self.speaker
         return before not in ("", self.speaker)
-
-    def pointers(self) -> list[Any]:
-        """Return the state as JSON."""
-        return [self.first, self.since, self.speaker]
-
-    @classmethod
-    def restored(cls, pointers: list[Any] | None, at: int) -> OutsideFold:
-        """Return the state of pointers; older ones do not say it, and count as marked."""
-        if pointers is None:
-            return cls(at, at)
-        first, since, speaker = pointers[:3]
-        return cls(int(first), int(since), str(speaker))

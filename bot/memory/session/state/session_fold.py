@@ -8,19 +8,18 @@ Rule 3: the prompt's memory block is the zone as of the last boundary or consoli
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.records.compartment_records import parse_utc_time
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.conversation_entries import TURN_START, switched_problem
 from bot.memory.records.event_names import IMPORT_READING, MODEL_CHOSEN
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.pending_calls import PendingCalls
+from bot.memory.records.record_json import RecordJson, parse_utc_time
 from bot.memory.records.refusals import Refusals
 from bot.memory.records.schedules import ScheduleFold
 from bot.memory.records.turn_marks import unfold
@@ -34,7 +33,6 @@ from bot.memory.session.state.turn_fold import (
     OpenTurn,
     TurnFold,
     UndeliveredAnswer,
-    parse_usage,
 )
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
@@ -50,78 +48,45 @@ _POINT_EVERY = 48
 """Entries after which the end of a turn has pointers again: what opening the tape reads at most."""
 
 
-class Pointers(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Pointers:
     """Position of a fold, stored in a ``turn.end`` now and then: opening a tape reads what is newer.
 
-    Attributes:
-        at: Id of the last entry applied.
-        boundary: Id of the boundary anchor.
-        used: When the last turn started, ISO 8601; empty if none did.
-        cursor: ``through`` of the last consolidation.
-        consolidated: Id of the last consolidation's anchor; 0 if there is none.
-        failure: Id of the last failed consolidation's event; 0 if one succeeded since.
-        zone: Ids of the zone's open and seal anchors.
-        frozen: Ids of the open and seal anchors of the zone in the prompt.
-        cleared: Id of the seal that last cleared memory; 0 if there is none.
-        window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
-        usage: Total usage.
-        turns: Number of turns that ended.
-        prompt: Hash and entry id of the last system prompt.
-        prompt_tokens: The provider's token count of the last turn's prompt.
-        open: The open turn.
-        unsettled: Entry ids of messages that no ``turn.end`` lists yet, by platform id.
-        commands: Entry ids of commands that no ``turn.end`` lists yet, by platform id.
-        home: Home scope of the session's facts; empty for its own tape.
-        parting: As ``SessionFold.home_parting``.
-        facts: Id of the last entry of the fact chain on this tape; 0 if there is none.
-        undelivered: Turn, entry, reply-to and inbound ids of answers without a delivery receipt.
-        split: Messages that each wait for a turn of their own.
-        interrupted: Messages of interrupted turns.
-        shown: Platform messages that carry a part of an undelivered answer, by turn.
-        spans: Id ranges in view, if they are sparse.
-        calls: Ids of the entries of calls that wait for a decision or a result.
-        schedules: Defining entry and next instant of each schedule; see ``ScheduleFold.pointers``.
-        preset: Name of the model preset that the chat chose; empty for none.
-        reading: Whether this chat reads the person's imported conversations.
-        outside: Where text from outside began; see ``OutsideFold.pointers``.
-        instructions: Id of the newest instructions of a client program; 0 if there are none.
-        refused: What models' servers refused; see ``Refusals.pointers``.
+    It has ids of entries, 0 for none, and no words: those are read from the tape. ``undelivered`` has the
+    turn, entry, reply-to and inbound ids of each answer, and ``spans`` the id ranges in view if they are
+    sparse. The rest is as in ``SessionFold``.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
     at: int
-    boundary: int
-    cursor: int
-    consolidated: int
-    failure: int
-    zone: list[int]
-    frozen: list[int]
-    cleared: int
-    window: list[int]
-    usage: dict[str, Any]
-    turns: int
-    prompt: list[Any]
-    prompt_tokens: int
-    open: dict[str, Any] | None = None
-    unsettled: dict[str, int] = {}
-    commands: dict[str, int] = {}
-    home: str = ""
-    parting: int = 0
+    window: WindowPosition
+    turns: TurnFold
+    outside: OutsideFold
+    refused: Refusals
+    boundary: int = 0
+    last_consolidation: int = 0
+    consolidation_failure: int = 0
+    zone: tuple[int, ...] = ()
+    prompt_zone: tuple[int, ...] = ()
+    cleared: int = 0
+    home_scope: str = ""
+    home_parting: int = 0
     facts: int = 0
-    used: str = ""
-    undelivered: list[list[Any]] = []
-    split: dict[str, int] = {}
-    interrupted: dict[str, int] = {}
-    shown: dict[str, list[str]] = {}
-    spans: list[list[int]] = []
-    calls: list[int] = []
-    schedules: dict[str, Any] = {}
-    preset: str = ""
-    reading: bool = False
-    outside: list[Any] | None = None
+    used: datetime | None = None
+    undelivered: tuple[list[Any], ...] = ()
     instructions: int = 0
-    refused: dict[str, Any] = {}
+    spans: tuple[list[int], ...] = ()
+    calls: tuple[int, ...] = ()
+    schedules: dict[str, Any] = field(default_factory=dict)
+    chosen_preset: str = ""
+    reads_imports: bool = False
+
+
+for _kind in (OutsideFold, Refusals, Usage, WindowPosition):
+    RecordJson(_kind)
+# The tape has what a client asks and calls. Pointers are not searched for words to erase.
+RecordJson(OpenTurn, without=("client", "calls"))
+RecordJson(TurnFold, without=("undelivered", "instructions", "_said"))
+POINTERS = RecordJson(Pointers)
 
 
 @dataclass(slots=True)
@@ -254,148 +219,84 @@ class SessionFold:
     def pointers(self) -> dict[str, Any]:
         """Return the fold's position as JSON; see ``Pointers``."""
         turns, mark = self.turns, self.window.position()
-        pointers: dict[str, Any] = {
-            "at": self.version,
-            "boundary": self.boundary.id if self.boundary else 0,
-            "cursor": self.window.consolidated_through,
-            "consolidated": self.last_consolidation.id if self.last_consolidation else 0,
-            "failure": self.consolidation_failure.id if self.consolidation_failure else 0,
-            "zone": list(self.zone.span or ()),
-            "frozen": list(self.prompt_zone_span or ()),
-            "cleared": self.zone.cleared,
-            "window": [
-                mark.cut,
-                mark.reads_from,
-                mark.unconsolidated,
-                mark.unconsolidated_tokens,
-            ],
-            "usage": turns.usage.as_json(),
-            "turns": turns.turn_count,
-            "prompt": list(turns.last_prompt),
-            "prompt_tokens": turns.last_prompt_tokens,
-            "outside": self.outside.pointers(),
-            **self.refused.pointers(),
-            **_owed(turns),
-        }
-        if turns.instructions is not None:
-            pointers["instructions"] = turns.instructions.id
-        if self.home_scope:
-            pointers["home"] = self.home_scope
-            pointers["parting"] = self.home_parting
-        if self.chosen_preset:
-            pointers["preset"] = self.chosen_preset
-        if self.reads_imports:
-            pointers["reading"] = True
-        if self.facts.last_entry_id:
-            pointers["facts"] = self.facts.last_entry_id
-        if scheduled := self.schedules.pointers():
-            pointers["schedules"] = scheduled
-        if (used := self.compartments.last_used) is not None:
-            pointers["used"] = format_time(used)
-        if self.pending_calls.calls:
-            pointers["calls"] = self.pending_calls.entry_ids()
-        if self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE):
-            pointers["spans"] = self.window.spans()
-        return pointers
+        sparse = self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE)
+        answers = turns.undelivered.values()
+        return POINTERS.write(
+            Pointers(
+                self.version,
+                mark,
+                turns,
+                self.outside,
+                self.refused,
+                _id(self.boundary),
+                _id(self.last_consolidation),
+                _id(self.consolidation_failure),
+                self.zone.span or (),
+                self.prompt_zone_span or (),
+                self.zone.cleared,
+                self.home_scope,
+                self.home_parting,
+                self.facts.last_entry_id,
+                self.compartments.last_used,
+                tuple([one.turn, one.entry, one.reply_to, list(one.inbound)] for one in answers),
+                _id(turns.instructions),
+                tuple(self.window.spans()) if sparse else (),
+                tuple(self.pending_calls.entry_ids()),
+                self.schedules.pointers(),
+                self.chosen_preset,
+                self.reads_imports,
+            )
+        )
 
     def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
-        """Restore the fold from pointers.
-
-        Args:
-            pointers: Pointers of a ``turn.end``.
-            found: The entries that they name, by id: anchors, zones, failure, answers, the
-                schedules' definitions, the range from ``window[1]`` to ``at``, and the fact chain.
+        """Restore the fold from pointers and the entries that they name, by id, with the chain of facts.
 
         Raises:
             KeyError: A named entry is missing.
             ValueError: The entries do not fit the pointers.
+            TypeError: Likewise.
         """
-        cut, reads_from, messages, tokens = pointers.window
-        self.boundary = found[pointers.boundary] if pointers.boundary else None
-        self.last_consolidation = found[pointers.consolidated] if pointers.consolidated else None
-        self.consolidation_failure = found[pointers.failure] if pointers.failure else None
+
+        def named(entry: int) -> TapeEntry | None:
+            return found[entry] if entry else None
+
+        mark, known = pointers.window, sorted(found)
+        self.boundary = named(pointers.boundary)
+        self.last_consolidation = named(pointers.last_consolidation)
+        self.consolidation_failure = named(pointers.consolidation_failure)
         self.zone = _zone(pointers.zone, found)
         self.zone.cleared = pointers.cleared
-        frozen = _zone(pointers.frozen, found)
+        frozen = _zone(pointers.prompt_zone, found)
         self.prompt_snapshot, self.prompt_zone_span = frozen.snapshot, frozen.span
-        if pointers.facts and pointers.facts not in found:
-            raise KeyError(pointers.facts)
-        self.facts = fold_entries(found[i] for i in sorted(found) if i <= pointers.facts)
+        named(pointers.facts)  # must be there
+        self.facts = fold_entries(found[i] for i in known if i <= pointers.facts)
         self.facts.version = pointers.at
-        self.compartments.last_used = parse_utc_time(pointers.used)
+        self.compartments.last_used = pointers.used
         self.window.problem = self.problem
-        if (
-            self.boundary is not None
-            and self.boundary.id == cut
-            and switched_problem(self.boundary)
-        ):
-            self.window.resume_plan = ResumedEntries.from_json(self.boundary.data.get("returns"))
-        viewed = [found[i] for i in sorted(found) if reads_from <= i <= pointers.at]
-        self.window.restore(
-            WindowPosition(cut, reads_from, messages, tokens), pointers.cursor, viewed
-        )
-        self.turns = _turns(pointers, found)
-        self.home_scope, self.home_parting = pointers.home, pointers.parting
+        begun = self.boundary if self.boundary and self.boundary.id == mark.cut else None
+        if begun is not None and switched_problem(begun):
+            self.window.resume_plan = ResumedEntries.from_json(begun.data.get("returns"))
+        viewed = (found[i] for i in known if mark.reads_from <= i <= pointers.at)
+        self.window.restore(mark, viewed)
+        self.turns = pointers.turns
+        self.turns.instructions = named(pointers.instructions)
+        self.turns.undelivered = {
+            turn: UndeliveredAnswer.from_entry(turn, found[entry], reply_to, tuple(inbound))
+            for turn, entry, reply_to, inbound in pointers.undelivered
+        }
         self.pending_calls = PendingCalls.of_entries(found[one] for one in pointers.calls)
         self.schedules = ScheduleFold.restored(pointers.schedules, found)
-        self.chosen_preset = pointers.preset
-        self.reads_imports = pointers.reading
-        self.outside = OutsideFold.restored(pointers.outside, pointers.at)
-        self.refused.restore(pointers.refused)
+        self.outside, self.refused = pointers.outside, pointers.refused
+        for name in ("home_scope", "home_parting", "chosen_preset", "reads_imports"):
+            setattr(self, name, getattr(pointers, name))
         self.version = self.pointers_at = pointers.at
 
 
-def _turns(pointers: Pointers, found: dict[int, TapeEntry]) -> TurnFold:
-    """Return the turns that pointers describe."""
-    opened = pointers.open
-    return TurnFold(
-        open_turn=OpenTurn(**{**opened, "spent": parse_usage(opened["spent"])}) if opened else None,
-        unanswered=dict(pointers.unsettled),
-        unanswered_commands=dict(pointers.commands),
-        undelivered={
-            turn: UndeliveredAnswer.from_entry(turn, found[entry], reply_to, tuple(inbound))
-            for turn, entry, reply_to, inbound in pointers.undelivered
-        },
-        delivered_parts={turn: tuple(ids) for turn, ids in pointers.shown.items()},
-        usage=parse_usage(pointers.usage) if pointers.usage else Usage(),
-        turn_count=pointers.turns,
-        last_prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
-        last_prompt_tokens=pointers.prompt_tokens,
-        instructions=found[pointers.instructions] if pointers.instructions else None,
-        split_messages=dict(pointers.split),
-        interrupted_messages=dict(pointers.interrupted),
-    )
+def _id(entry: TapeEntry | None) -> int:
+    return entry.id if entry is not None else 0
 
 
-def _owed(turns: TurnFold) -> dict[str, Any]:
-    """Return open, unanswered and undelivered items as JSON, without empty ones."""
-    owed: dict[str, Any] = {
-        "unsettled": dict(turns.unanswered),
-        "commands": dict(turns.unanswered_commands),
-        "undelivered": [
-            [
-                undelivered_answer.turn,
-                undelivered_answer.entry,
-                undelivered_answer.reply_to,
-                list(undelivered_answer.inbound),
-            ]
-            for undelivered_answer in turns.undelivered.values()
-        ],
-        "split": dict(turns.split_messages),
-        "interrupted": dict(turns.interrupted_messages),
-        "shown": {turn: list(ids) for turn, ids in turns.delivered_parts.items()},
-    }
-    if turns.open_turn is not None:
-        owed["open"] = {**asdict(turns.open_turn), "spent": turns.open_turn.spent.as_json()}
-        # The tape has it. Pointers stay small, and are not searched for words to erase.
-        del owed["open"]["client"], owed["open"]["calls"]
-        for name in ("retries", "task", "preset"):
-            if not owed["open"][name]:
-                del owed["open"][name]
-    return {name: value for name, value in owed.items() if value}
-
-
-def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
+def _zone(span: Sequence[int], found: dict[int, TapeEntry]) -> ZoneFold:
     zone = ZoneFold()
     if span:
         first, last = span

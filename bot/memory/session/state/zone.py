@@ -140,15 +140,10 @@ class MemoryZone:
     async def edit(
         self, change: ZoneEdit | None, compose: ComposeZoneEntries | None = None
     ) -> MemorySnapshot:
-        """Write a changed zone, together with other entries in one atomic append.
+        """Write a changed zone, with other entries in one atomic append, and return what is now current.
 
-        Args:
-            change: Returns the next snapshot, or the current one if there is nothing to write; None
-                if the zone does not change.
-            compose: Returns all entries to append; by default those of the zone.
-
-        Returns:
-            The snapshot that is now current.
+        ``change`` returns the next snapshot, or the current one if there is nothing to write; None changes
+        nothing. ``compose`` returns all entries to append; by default those of the zone.
 
         Raises:
             MemoryRefused: ``change`` refused; nothing was written.
@@ -165,11 +160,7 @@ class MemoryZone:
         return self.read()
 
     async def reset(self, *, archive: bool = False) -> None:
-        """Clear the tape, including its memory, and write an empty zone to it.
-
-        Args:
-            archive: Seal what is cleared instead of dropping it.
-        """
+        """Clear the tape with its memory, sealing it if it is to be archived, and write an empty zone."""
         empty = self.read().without_own_memory()
         await self._tape.reset(archive=archive, carry=self.zone_entries_for(empty))
 

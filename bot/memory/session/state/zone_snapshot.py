@@ -101,15 +101,10 @@ class MemorySnapshot:
     def changes_since(
         self, before: MemorySnapshot, reported: Iterable[tuple[int, str]] = ()
     ) -> str | None:
-        """Return new and removed facts since a snapshot, as text for a model.
+        """Return new and removed facts since a snapshot that a model is shown, as text; empty if none.
 
-        Args:
-            before: The snapshot that the model is shown.
-            reported: Later changes that it is shown besides, as of ``reported_changes``.
-
-        Returns:
-            Empty if nothing is left to tell. None if all has to be told: either snapshot has lines
-            without fact numbers, or that is no longer.
+        ``reported`` are later changes that it is shown besides. None if all has to be told: either snapshot
+        has lines without fact numbers, or that is no longer.
         """
         old, new = before.numbered_facts().splitlines(), self.numbered_facts().splitlines()
         if len(old) != len(before.facts) or len(new) != len(self.facts):
@@ -251,10 +246,7 @@ class ZoneFold:
 def render_memory_block(snapshot: MemorySnapshot, today: date, *, hints: bool = True) -> str:
     """Render the ``<memory>`` block: usage hints, long-term memory, today's and recent notes.
 
-    Args:
-        snapshot: The zone to show.
-        today: The user's date.
-        hints: Name the tools that change memory; False for models without tools.
+    Without ``hints``, for models without tools, it names no tools that change memory.
     """
     parts = [_HINTS] if hints else []
     if snapshot.long_term:

@@ -70,10 +70,7 @@ async def find_zone_version(tape: TapeService, version: int) -> MemorySnapshot |
 async def notes_before_clearing(tape: TapeService, since: str) -> tuple[DailyNote, ...]:
     """Return the daily notes from right before memory was cleared; none if it was not.
 
-    Args:
-        tape: The session's tape.
-        since: Time from which a clearing counts, ISO 8601 in UTC; the first one from then on is
-            used.
+    The first clearing from the time ``since`` on, ISO 8601 in UTC, counts.
     """
     notes: tuple[DailyNote, ...] = ()
     cleared = False

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
+from bot.memory.records.compartment_text import render_references
 from bot.memory.records.tombstones import tombstone
 from bot.memory.session.bus.shared_reference import (
     MAX_REFERENCES,
     SharedReferenceStore,
     readable_references,
-    render_prompt_references,
 )
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
@@ -151,7 +151,7 @@ async def test_a_session_reads_its_own_value_before_the_workspaces_goals_first_a
     await own.set("huge", "x" * 3_000, HERE)
     read = readable_references(own.scope.compartments, everybodys.scope.compartments)
     assert {one.key: one.value for one in read}["city"] == "Oslo"
-    shown = render_prompt_references(read)
+    shown = render_references(read)
     assert len(shown.encode()) <= 1_500
     assert [word in shown for word in ("family", "k29:", "k0:", "xxx", "telegram:99")] == [
         *(True, True, False, False, False)

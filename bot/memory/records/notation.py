@@ -1,4 +1,4 @@
-"""Notation of values for a model, with few quotes and short numbers, and its parser. Pure.
+"""Notation of JSON values for a model, with few quotes and short numbers, and its parser. Pure.
 
 Rule 1: every value is read back exactly as it was written.
 Rule 2: written values contain no raw line break, so none can start a line of its own.
@@ -8,18 +8,12 @@ Rule 3: text is unquoted only if it is unambiguous; otherwise it is a JSON strin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from bot.core.patterns import LazyPattern
-
-CELL_SEPARATOR = " | "
-"""Separates the cells of a line."""
-
-KEY_SEPARATOR = ":|"
-"""Characters that a line's key contains only in quotes."""
 
 # Line separators, control characters, and lone surrogates, which have no UTF-8.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
@@ -30,7 +24,6 @@ _LONG = {short[1]: char for char, short in _SHORT.items()}
 _QUOTED = LazyPattern(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
 _ESCAPE = LazyPattern(r"\\(?:u([0-9a-f]{4})|(.))")
 _NUMBER = LazyPattern(r"(-?[0-9]+)|-?(?:[0-9]*\.[0-9]+|[0-9]+(?:\.[0-9]+)?e[+-]?[0-9]+|inf|nan)")
-_OF_WORDS = frozenset({"ev", "tags", "supersedes", "view"})
 _NAMED: dict[str, Any] = {"null": None, "true": True, "false": False}
 
 
@@ -55,12 +48,8 @@ def encode_word(text: str, stops: str) -> str:
 def encode_value(anything: Any, stops: str) -> str:
     """Write any JSON value; unquoted text in it contains none of ``stops``."""
     if isinstance(anything, str):
-        literal = anything in _NAMED or _NUMBER.fullmatch(anything)
-        return (
-            quote_text(anything)
-            if literal or anything[:1] in ("[", "{")
-            else encode_word(anything, stops)
-        )
+        literal = anything in _NAMED or _NUMBER.fullmatch(anything) or anything[:1] in ("[", "{")
+        return quote_text(anything) if literal else encode_word(anything, stops)
     if isinstance(anything, dict):
         pairs = (
             f"{encode_word(key, ':}')}: {encode_value(held, ';}')}"
@@ -77,35 +66,6 @@ def encode_value(anything: Any, stops: str) -> str:
 def encode_items(values: Iterable[Any], stops: str = ";") -> str:
     """Write JSON values separated by semicolons."""
     return "; ".join(encode_value(value, stops) for value in values)
-
-
-def encode_cell(name: str, anything: Any) -> str:
-    """Write a cell with any JSON value."""
-    return f"{name} {encode_value(anything, '|')}"
-
-
-def encode_words(
-    name: str, texts: Iterable[str], write: Callable[[str], str] | None = None
-) -> list[str]:
-    """Write a cell of texts separated by spaces; no cell if there are no texts."""
-    written = [write(text) if write else encode_word(text, " |") for text in texts]
-    return [f"{name} {' '.join(written)}"] if written else []
-
-
-def split_content(content: dict[str, Any], key: str, stops: str = "|") -> tuple[str, list[str]]:
-    """Write content as its text, for a line's first cell, and cells for the rest.
-
-    Content without such a text becomes the first cell as a whole.
-    """
-    if not isinstance(content.get(key), str):
-        return encode_value(content, stops), []
-    rest = {name: held for name, held in content.items() if name != key}
-    return encode_value(content[key], stops), [encode_value(rest, "|")] if rest else []
-
-
-def join_content(main: Any, key: str, rest: dict[str, Any] | None) -> dict[str, Any]:
-    """Rebuild the content that ``split_content`` split."""
-    return main if isinstance(main, dict) else {key: main, **(rest or {})}
 
 
 @dataclass(slots=True)
@@ -150,14 +110,10 @@ class LineParser:
             lambda one: chr(int(one[1], 16)) if one[1] else _LONG[one[2]], hit[1]
         ), True
 
-    def read_word(self, stops: str) -> str:
-        """Read what ``encode_word`` wrote."""
-        return self.read_text(stops)[0]
-
     def read_value(self, stops: str) -> Any:
         """Read what ``encode_value`` wrote."""
         if self.skip_sign("["):
-            return self.read_items(";]", "]")
+            return self._items()
         if self.skip_sign("{"):
             return self._pairs()
         text, was_quoted = self.read_text(stops)
@@ -168,51 +124,25 @@ class LineParser:
             return _NAMED.get(text, text)
         return int(text) if number[1] else float(text)
 
-    def read_items(self, stops: str = ";", end: str = "") -> list[Any]:
-        """Read what ``encode_items`` wrote."""
-        found: list[Any] = []
-        while not (self.skip_sign(end) if end else self.at_end):
-            if found:
-                self.require_sign("; ")
-            found.append(self.read_value(stops))
-        return found
-
-    def read_words(self) -> list[tuple[str, bool]]:
-        """Read what ``encode_words`` wrote, and whether each text was quoted."""
-        found = []
-        while not self.at_end and not self.line.startswith("|", self.at):
-            found.append(self.read_text(" |"))
-            self.skip_sign(" ")
-        return found
-
-    def next_cell(self) -> bool:
-        """Move to the next cell; return False at the end of the line."""
-        self.skip_sign(" ")
-        if not self.at_end:
-            self.require_sign("| ")
-            return True
-        return False
-
-    def read_cells(self) -> dict[str, Any]:
-        """Read the remaining cells by name; a cell of bare JSON has an empty name."""
-        found: dict[str, Any] = {}
-        while self.next_cell():
-            name = "" if self.line.startswith("{", self.at) else self.read_word(" |")
-            self.skip_sign(" ")
-            found[name] = self.read_words() if name in _OF_WORDS else self.read_value("|")
-        return found
-
     @property
     def at_end(self) -> bool:
         """Whether the end of the line is reached."""
         return self.at >= len(self.line)
+
+    def _items(self) -> list[Any]:
+        found: list[Any] = []
+        while not self.skip_sign("]"):
+            if found:
+                self.require_sign("; ")
+            found.append(self.read_value(";]"))
+        return found
 
     def _pairs(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while not self.skip_sign("}"):
             if found:
                 self.require_sign("; ")
-            key = self.read_word(":}")
+            key, _ = self.read_text(":}")
             self.require_sign(": ")
             found[key] = self.read_value(";}")
         return found
