@@ -23,12 +23,12 @@ from bot.memory.records.compartment_records import (
     Problem,
     SharedReference,
     SynthesizedPattern,
-    parse_utc_time,
 )
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact_fold import FactFold, fold_entries
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
+from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.bus.working_set import translate_summary
