@@ -18,6 +18,7 @@ from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
 from channels.folder_spool import FolderSpool
+from channels.intake import Intake
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import (
     TOKEN_SETTING,
@@ -27,14 +28,11 @@ from channels.telegram.api import (
     TelegramTiming,
     TokenRejected,
 )
-from channels.telegram.inbound_composer import InboundComposer, RecentMessages
-from channels.telegram.intake import TelegramIntake
+from channels.telegram.intake import SpoolConsumer, TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.moved_chats import MovedChats
-from channels.telegram.notices import NoticeSender
-from channels.telegram.polling import SpoolConsumer, UpdatePoller
-from channels.telegram.presses import PressedButtons
+from channels.telegram.polling import UpdatePoller
 from channels.telegram.updates import UpdateReader
 from channels.telegram.webhook import (
     WebhookEndpoint,
@@ -143,7 +141,7 @@ class TelegramChannel:
             ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
         moved = MovedChats(self._context.move_chats)
-        api = BotApiClient(self._token, self._api_base, moved)
+        api = BotApiClient(self._token, self._api_base, moved, self._timing)
         try:
             me = await self._log_in(api)
             await self._serve(api, me, port)
@@ -199,30 +197,32 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token was rejected for good.
         """
-        recent, announce = RecentMessages(), self._context.announce
-        presses = PressedButtons(api, self._timing)
-        messenger = TelegramMessenger(api, recent, presses)
+        announce, messenger = self._context.announce, TelegramMessenger(api, self._timing)
         async with AsyncExitStack() as stack:
             listener = None
             if self._webhook is not None and self._context.spool is None:
                 listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
-            executor = KeyedExecutor(tasks)
+            dispatcher = OutboundDispatcher(port, messenger)
+            await tasks.start(dispatcher.run)
             intake = TelegramIntake(
-                self._name,
+                Intake(
+                    self._name,
+                    self._context,
+                    port,
+                    api.fetch,
+                    dispatcher,
+                    first_retry=self._timing.first_retry,
+                ),
                 self._context,
-                port,
                 reader=UpdateReader(self._name, me, announce),
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
-                executor=executor,
-                composer=InboundComposer(api, self._context, recent, self._timing),
-                notices=NoticeSender(api, executor, presses, self._timing),
-                recent=recent,
+                executor=KeyedExecutor(tasks),
+                messenger=messenger,
                 moved=api.moved,
                 timing=self._timing,
             )
             await intake.resume()
-            tasks.start_soon(OutboundDispatcher(port, messenger).run)
             default = self._context.default_language
             tasks.start_soon(sync_command_menu, api, self._context.commands, self._timing, default)
             self._take_updates(api, intake, listener, tasks)

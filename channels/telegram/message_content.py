@@ -27,12 +27,9 @@ from aiogram.types import (
 
 from bot.bus import Sender
 from bot.core.i18n import match_language
-
-MAX_QUOTE_LENGTH = 2_000
-"""The most characters of a quote."""
+from channels.text import format_quote, quote_name
 
 _LONGEST_LINK = 1_000
-_NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»〝〞〟＂'))
 _SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
 
 
@@ -158,21 +155,6 @@ def forward_header(message: Message) -> str | None:
     if message.via_bot is not None:
         return f"Sent through @{message.via_bot.username or 'a_bot'}:"
     return None
-
-
-def quote_name(name: str, number: int | None = None) -> str:
-    """Return a name, in quotation marks that it cannot contain, and the id, which is not chosen."""
-    kept = "".join(char for char in name if char.isspace() or char.isprintable())
-    kept = " ".join(kept.translate(_NO_QUOTES).split()) or "somebody"
-    return f'"{kept}"' if number is None else f'"{kept}" ({number})'
-
-
-def format_quote(author: str, said: str) -> str:
-    """Return a quote below a line that names its author, shortened if too long."""
-    said = said.strip()
-    if len(said) > MAX_QUOTE_LENGTH:
-        said = said[: MAX_QUOTE_LENGTH - 1] + "…"
-    return f"{author}\n{said}".strip()
 
 
 def replied_message(message: Message) -> Message | None:

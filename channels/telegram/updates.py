@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from bot.core.i18n import _
 from channels.telegram.message_content import GROUP_TYPES, BotIdentity
-from channels.telegram.user_events import UserEvent, migrated_ids, read_update
+from channels.telegram.user_events import TelegramEvent, migrated_ids, read_update
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class UpdateReader:
         self._announce = announce
         self._news: dict[str, set[str]] = {}
 
-    def read(self, raw: Any) -> UserEvent | None:
+    def read(self, raw: Any) -> TelegramEvent | None:
         """Return the event in an update; None if it is irrelevant, or malformed and nobody's."""
         try:
             update = validate_update(raw)
@@ -56,7 +56,7 @@ class UpdateReader:
             logger.warning("the update %s is skipped: invalid time", read_update_id(raw))
         return self._unreadable(raw)
 
-    def _unreadable(self, raw: Any) -> UserEvent | None:
+    def _unreadable(self, raw: Any) -> TelegramEvent | None:
         """Return who sent an unreadable update where, as far as it says so."""
         with suppress(ValidationError, ValueError, KeyError, TypeError, AttributeError):
             query = raw.get("callback_query") or {}
@@ -76,7 +76,7 @@ class UpdateReader:
                     told = {**bare, **{name: message[name] for name in kept if name in message}}
                     update = Update.model_validate({"update_id": raw["update_id"], "message": told})
                     event = read_update(update, self._channel, self._me)
-                    if isinstance(event, UserEvent):
+                    if isinstance(event, TelegramEvent):
                         addressed = event.addressed or bool(query)
                         return replace(event, kind="unreadable", addressed=addressed)
         return None

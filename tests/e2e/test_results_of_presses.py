@@ -13,7 +13,7 @@ from bot.testing.scripted_model import ScriptedModel
 from channels.delivery.messenger import MessageGone
 from channels.telegram.api import TelegramTiming
 from channels.telegram.moved_chats import MovedChats
-from channels.telegram.presses import PressedButtons
+from channels.telegram.messenger import PressedButtons
 
 
 class Calls:
