@@ -200,7 +200,7 @@ class ChatQueue(Generic[PieceT]):
         self._answers: deque[Answer | Notice] = deque()
         self._woken = anyio.Event()
         self._typing = TypingIndicator(messenger, rate_limit)
-        self._stream = AnswerStream(messenger, rate_limit, self._report_streamed)
+        self._stream = AnswerStream(messenger, rate_limit, self._report_part)
 
     @property
     def empty(self) -> bool:
@@ -318,7 +318,7 @@ class ChatQueue(Generic[PieceT]):
         while True:
             await self._rate_limit.wait()
             count = len(form.pieces) + len(form.files)
-            sent = partial(self._report_unless_last, displayed, answer, count)
+            sent = partial(self._note_sent, displayed, answer, count)
             try:
                 await displayed.reconcile(
                     self._messenger, form.pieces, sent, form.buttons, form.files, last=True
@@ -362,21 +362,20 @@ class ChatQueue(Generic[PieceT]):
         )
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
-    async def _report_unless_last(
+    async def _note_sent(
         self, displayed: DisplayedAnswer[PieceT], answer: Answer | None, count: int
     ) -> None:
         displayed.all_sent = len(displayed.message_ids) >= count
         if answer is not None and not displayed.all_sent:
-            await self._report_part(displayed, answer)
+            await self._report_part(displayed, answer.session, answer.id)
 
     async def _report_final(
         self, displayed: DisplayedAnswer[PieceT], answer: Answer, error: str | None
     ) -> None:
         ids = tuple(displayed.message_ids)
         self._note_answer(ids)
-        await self._port.report(
-            DeliveryReport(answer.session, answer.id, error is None, ids, error)
-        )
+        report = DeliveryReport(answer.session, answer.id, error is None, ids, error)
+        await self._port.report(report)
 
     async def _report_stopped(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
         """Report what was sent before a stop, so that the next start completes it.
@@ -389,18 +388,11 @@ class ChatQueue(Generic[PieceT]):
                 await self._report_final(displayed, answer, None)
         else:
             with anyio.CancelScope(shield=True):
-                await self._report_part(displayed, answer)
+                await self._report_part(displayed, answer.session, answer.id)
 
-    async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
-        await self._report_sent(displayed, answer.session, answer.id)
-
-    async def _report_streamed(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
-        await self._report_sent(displayed, displayed.address.session, answer)
-
-    async def _report_sent(
+    async def _report_part(
         self, displayed: DisplayedAnswer[PieceT], session: str, answer: str
     ) -> None:
         if ids := tuple(displayed.message_ids):
             self._note_answer(ids)
-            report = DeliveryReport(session, answer, platform_ids=ids, final=False)
-            await self._port.report(report)
+            await self._port.report(DeliveryReport(session, answer, platform_ids=ids, final=False))

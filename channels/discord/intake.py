@@ -57,13 +57,13 @@ class DiscordIntake:
         self._commands = {command.name for command in context.commands}
         self._handled: OrderedDict[int, None] = OrderedDict()
 
-    async def handle_message(self, message: discord.Message, *, answerable: bool = True) -> None:
+    async def handle_message(self, message: discord.Message, is_old: bool = False) -> None:
         """Handle a live or missed message; do nothing if it was handled before."""
         if message.id in self._handled:
             return
         location = await self._locate(message.channel) if is_from_person(message) else None
         if location is not None:
-            await self._publish(message, location, is_old=not answerable)
+            await self._publish(message, location, is_old=is_old)
         self._handled[message.id] = None
         if len(self._handled) > _REMEMBERED:
             self._handled.popitem(last=False)

@@ -8,10 +8,9 @@ message is the first one known.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Protocol
 
 import anyio
 import discord
@@ -40,11 +39,8 @@ MAX_CONCURRENT_CALLS = 4
 _PAGE = 100
 
 
-class MessageHandler(Protocol):
-    """Handles a message."""
-
-    async def __call__(self, message: discord.Message, *, answerable: bool) -> None:
-        """Handle it; it may be too old to be answered."""
+MessageHandler = Callable[[discord.Message, bool], Awaitable[None]]
+"""Handles a message; the flag tells whether it is too old to be answered."""
 
 
 class ChannelUnavailable(Exception):
@@ -238,7 +234,7 @@ class MissedMessageReader:
         """Handle a message; return whether it is too old to be answered."""
         old = datetime.now(UTC) - message.created_at > MAX_ANSWER_AGE
         try:
-            await self._handle(message, answerable=not old)
+            await self._handle(message, old)
         except Exception:  # one message's failure must not stop the others
             logger.exception("a message that was missed could not be handled")
             self._positions.advance(message.channel.id, message.id)

@@ -36,9 +36,8 @@ from channels.telegram.polling import UpdatePoller
 from channels.telegram.updates import UpdateReader
 from channels.telegram.webhook import (
     WebhookEndpoint,
-    WebhookListener,
     WebhookRegistration,
-    open_listener,
+    listening,
     webhook_secret,
 )
 
@@ -199,9 +198,6 @@ class TelegramChannel:
         """
         announce, messenger = self._context.announce, TelegramMessenger(api, self._timing)
         async with AsyncExitStack() as stack:
-            listener = None
-            if self._webhook is not None and self._context.spool is None:
-                listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             dispatcher = OutboundDispatcher(port, messenger)
             await tasks.start(dispatcher.run)
@@ -225,20 +221,18 @@ class TelegramChannel:
             await intake.resume()
             default = self._context.default_language
             tasks.start_soon(sync_command_menu, api, self._context.commands, self._timing, default)
-            self._take_updates(api, intake, listener, tasks)
+            if self._webhook is not None and self._context.spool is None:
+                secret = webhook_secret(self._token)
+                taking = listening(self._webhook, api.bot_id, secret, intake.handle_update)
+                await stack.enter_async_context(taking)
+            self._take_updates(api, intake, tasks)
             announce(_("Telegram: connected as @{username}", username=me.username))
             self._context.on_connected()
             await self._wait_for_rejection(api)
             raise self._unknown_token()
 
-    def _take_updates(
-        self,
-        api: BotApiClient,
-        intake: TelegramIntake,
-        listener: WebhookListener | None,
-        tasks: TaskGroup,
-    ) -> None:
-        """Start to receive updates from the spool, by polling or by webhook."""
+    def _take_updates(self, api: BotApiClient, intake: TelegramIntake, tasks: TaskGroup) -> None:
+        """Start to receive updates from the spool or by polling, and register the webhook."""
         announce, timing, webhook = self._context.announce, self._timing, self._webhook
         if self._context.spool is not None:
             # Even when polling: receivers may have spooled updates before.
@@ -247,8 +241,6 @@ class TelegramChannel:
             tasks.start_soon(UpdatePoller(api, intake, self._status, announce, timing).run)
             return
         secret = webhook_secret(self._token)
-        if listener is not None:
-            tasks.start_soon(listener.serve, api.bot_id, secret, intake.handle_update)
         tasks.start_soon(self._catch_up, intake)
         address = webhook.url_for(api.bot_id)
         tasks.start_soon(

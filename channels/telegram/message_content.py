@@ -252,47 +252,38 @@ class MessagePlaceholder:
 
 def message_placeholder(message: Message) -> MessagePlaceholder:
     """Describe a message that is neither text nor file, such as a sticker or a poll."""
-    return next(
-        iter((*_of_person(message), *_of_place(message), *_of_list(message))), MessagePlaceholder()
-    )
+    told, content = next(_placeholders(message), ("", ()))
+    return MessagePlaceholder(told, " ".join(", ".join(content).split()))
 
 
-def _of_person(message: Message) -> Iterator[MessagePlaceholder]:
+def _placeholders(  # noqa: C901 - one branch for each kind
+    message: Message,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what a message is, and its parts that somebody else may have written."""
     if sticker := message.sticker:
-        yield MessagePlaceholder(f"(sticker {sticker.emoji})" if sticker.emoji else "(sticker)")
+        yield f"(sticker {sticker.emoji or ''}".strip() + ")", ()
     if contact := message.contact:
         name = " ".join(filter(None, (contact.first_name, contact.last_name)))
-        yield MessagePlaceholder("(contact)", _line(name, contact.phone_number))
+        yield "(contact)", (name, contact.phone_number)
     if dice := message.dice:
-        yield MessagePlaceholder(f"(dice {dice.emoji}: {dice.value})")
+        yield f"(dice {dice.emoji}: {dice.value})", ()
     if message.story:
-        yield MessagePlaceholder("(a story, which bots cannot see)")
+        yield "(a story, which bots cannot see)", ()
     if message.paid_media:
-        yield MessagePlaceholder("(paid media, which bots cannot see)")
-
-
-def _of_place(message: Message) -> Iterator[MessagePlaceholder]:
+        yield "(paid media, which bots cannot see)", ()
     if venue := message.venue:
         place = venue.location
-        where = f"(place: {place.latitude}, {place.longitude})"
-        yield MessagePlaceholder(where, _line(venue.title, venue.address))
+        yield f"(place: {place.latitude}, {place.longitude})", (venue.title, venue.address)
     if location := message.location:
-        yield MessagePlaceholder(f"(location: {location.latitude}, {location.longitude})")
-
-
-def _of_list(message: Message) -> Iterator[MessagePlaceholder]:
+        yield f"(location: {location.latitude}, {location.longitude})", ()
     if poll := message.poll:
         options = "; ".join(option.text for option in poll.options)
-        yield MessagePlaceholder(f"(poll: {poll.question} Options: {options})")
+        yield f"(poll: {poll.question} Options: {options})", ()
     if checklist := message.checklist:
         tasks = "; ".join(task.text for task in checklist.tasks)
-        yield MessagePlaceholder(f"(checklist: {checklist.title}: {tasks})")
+        yield f"(checklist: {checklist.title}: {tasks})", ()
     if game := message.game:
-        yield MessagePlaceholder("(game)", _line(game.title))
-
-
-def _line(*parts: str) -> str:
-    return " ".join(", ".join(parts).split())
+        yield "(game)", (game.title,)
 
 
 GROUP_TYPES = ("group", "supergroup")
