@@ -145,7 +145,8 @@ class DiscordIntake:
         number = f"r{reaction.message_id}.{reaction.user_id}.{reaction.emoji.id or emoji}"
         sender = Sender(str(reaction.user_id), name)
         event = _bare_event("reaction", number, location, sender, str(reaction.message_id))
-        event = replace(event, text=f"(reacted with {emoji} to an earlier message)")
+        text = f"(reacted with {emoji} to an earlier message)"  # for the model
+        event = replace(event, text=text)
         if self._intake.is_relevant(event):
             role = await self._intake.admit(event, self._intake.until_done)
             if role is not None:
