@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from bot.bus import (
-    AccessRequest,
     AttachmentReceiver,
     Authorizer,
-    BusError,
     ChannelPort,
-    FileUnavailable,
     ReadPositionStore,
     Sender,
     SharedSpool,
 )
 from bot.core.i18n import N_, _, current_language
-from bot.core.reasons import Reason
 
 ReserveSlot = Callable[[str, float], Awaitable[float]]
 """Reserves a name's next slot, at least the given seconds after the previous one.
@@ -46,21 +41,6 @@ async def client_language(_: str, sender: Sender) -> str:
 
 MoveChats = Callable[[dict[str, str]], Awaitable[dict[str, str]]]
 """Keeps present ids of chats by their first ones; returns all kept. May raise ``BusError``."""
-
-
-FetchBytes = Callable[[int], Awaitable[bytes]]
-"""Returns a file's bytes, given the most to read; see ``RemoteFile``."""
-
-
-def fetch_if_allowed(access: Authorizer, author: AccessRequest, fetch: FetchBytes) -> FetchBytes:
-    """Return a function that fetches a quoted file only if its author may use the bot there."""
-
-    async def fetch_theirs(most: int) -> bytes:
-        if (await access.authorize(author)).role is None:
-            raise FileUnavailable(Reason("file_of_stranger"))
-        return await fetch(most)
-
-    return fetch_theirs
 
 
 class Channel(Protocol):
@@ -92,18 +72,6 @@ NOT_TAKEN_TEXT = N_(
     "Something went wrong, and I could not accept your message. Please send it again. The log has "
     "the reason."
 )
-
-
-@asynccontextmanager
-async def tell_if_not_taken(tell: Callable[[str], Awaitable[None]]) -> AsyncIterator[None]:
-    """Tell a person of an unexpected failure to take what they sent, and raise it again."""
-    try:
-        yield
-    except BusError:
-        raise  # it is told where it is tried again
-    except Exception:
-        await tell(_(NOT_TAKEN_TEXT))
-        raise
 
 
 class ConnectionStatus:

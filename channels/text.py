@@ -32,6 +32,11 @@ LITERAL_PATTERN = re.compile(
 SPOILER_PATTERN = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]*[^\s|])\|\|(?![\w|])")
 """``||hidden||``, but neither ``a || b || c`` nor the empty cells of a table."""
 
+MAX_QUOTE_LENGTH = 2_000
+"""The most characters of a quote."""
+
+_NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»‹›″〝〞〟＂'))
+_LONGEST_NAME = 64
 _LANGUAGE = re.compile(r"([\w+#.-]{1,40})(?:[,{]\S*|(?=[\s:])|$)", re.ASCII)
 _ATTRIBUTES = re.compile(r"\{.*\}|[\w-]+=.*")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -85,6 +90,21 @@ def fence_info(info: str) -> tuple[str, str]:
     match = _LANGUAGE.match(info)
     rest = info[match.end() :].lstrip(" \t:") if match else info
     return match[1] if match else "", "" if _ATTRIBUTES.fullmatch(rest) else rest
+
+
+def quote_name(name: str, number: int | None = None) -> str:
+    """Return a name, in quotation marks that it cannot contain, and the id, which is not chosen."""
+    kept = "".join(char for char in name if char.isspace() or char.isprintable())
+    kept = " ".join(kept.translate(_NO_QUOTES).split())[:_LONGEST_NAME] or "somebody"
+    return f'"{kept}"' if number is None else f'"{kept}" ({number})'
+
+
+def format_quote(author: str, said: str) -> str:
+    """Return a quote below a line that names its author, shortened if too long."""
+    said = said.strip()
+    if len(said) > MAX_QUOTE_LENGTH:
+        said = said[: MAX_QUOTE_LENGTH - 1] + "…"
+    return f"{author}\n{said}".strip()
 
 
 def piece_end(text: str, start: int, limit: int) -> int:

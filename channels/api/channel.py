@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio
-from fastapi import APIRouter
 
 from bot.bus import (
     API_CHANNEL,
@@ -39,7 +38,6 @@ from bot.core.reasons import Reason
 from channels.api.content import ImageFile
 from channels.api.errors import InvalidRequest
 from channels.api.requests import ChatRequest, unknown_text
-from channels.api.routes import ApiRoutes
 from channels.api.waiting import Placed, WaitingRequests
 from channels.base import ChannelContext
 
@@ -65,10 +63,6 @@ class ApiChannel:
     def name(self) -> str:
         """The first part of the channel's session keys."""
         return API_CHANNEL
-
-    def router(self) -> APIRouter:
-        """Return the routes, for the site's server."""
-        return ApiRoutes(self).router()
 
     async def run(self, port: ChannelPort) -> None:
         """Hand over answers until cancelled."""

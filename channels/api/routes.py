@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,7 +18,6 @@ from bot.bus import (
     API_CHANNEL,
     Address,
     BusError,
-    ClientBackend,
     ClientMessage,
     ClientOutcome,
     InvalidInbound,
@@ -29,6 +27,7 @@ from bot.bus import (
     WebUser,
     nesting_levels,
 )
+from channels.api.channel import ApiChannel
 from channels.api.errors import (
     InvalidRequest,
     error_json,
@@ -86,28 +85,10 @@ MakeWriter = Callable[[Placed | None], Writer]
 """Return the writer of an answer, given where its request belongs, if it is on a tape."""
 
 
-class Requests(Protocol):
-    """What the routes need of their channel."""
-
-    backend: ClientBackend
-
-    def placed(self, user: WebUser, request: ChatRequest) -> AbstractAsyncContextManager[Placed]:
-        """Publish a request's message unless it came before; give where its answer comes."""
-
-    async def look_again(self, placed: Placed) -> None:
-        """Look for the answer on the tape."""
-
-    async def outcome(self, placed: Placed) -> tuple[str, ClientOutcome]:
-        """Return the id of the answer that came, and it."""
-
-    async def report(self, placed: Placed, answer: str, *, delivered: bool) -> None:
-        """Report whether an answer has reached its client."""
-
-
 class ApiRoutes:
     """The handlers of the routes."""
 
-    def __init__(self, channel: Requests) -> None:
+    def __init__(self, channel: ApiChannel) -> None:
         self._channel = channel
 
     def router(self) -> APIRouter:
@@ -272,7 +253,7 @@ class StreamedResponse(Response):
 
     def __init__(
         self,
-        channel: Requests,
+        channel: ApiChannel,
         user: WebUser,
         asked: ChatRequest,
         pieces: Callable[[Placed, ChatRequest], AsyncIterator[bytes]],

@@ -38,7 +38,7 @@ _DRAFT_SECONDS = 20.0
 
 _DRAFT_INTERVAL_SECONDS = 1.0
 
-ReportPart = Callable[[DisplayedAnswer[PieceT], str], Awaitable[None]]
+ReportPart = Callable[[DisplayedAnswer[PieceT], str, str], Awaitable[None]]
 
 
 class AnswerStream(Generic[PieceT]):
@@ -148,7 +148,7 @@ class AnswerStream(Generic[PieceT]):
                 pieces = pieces[:-1]
 
         async def sent() -> None:
-            await self._report(displayed, partial.stream)
+            await self._report(displayed, partial.address.session, partial.stream)
 
         await displayed.reconcile(self._messenger, pieces, sent, last=False)
 

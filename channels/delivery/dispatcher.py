@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic
 from weakref import WeakValueDictionary
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from bot.bus import (
+    Address,
     Answer,
     Button,
     ChannelPort,
@@ -38,11 +39,15 @@ from channels.delivery.messenger import (
     RateLimited,
     RateLimitState,
 )
+from channels.delivery.notice import Notice
 from channels.delivery.typing_indicator import TypingIndicator
+
+_MOST_NOTICES = 3
+_MOST_CHATS = 1_000
 
 
 class OutboundDispatcher(Generic[PieceT]):
-    """Deliver everything that a channel's port yields.
+    """Deliver everything that a channel's port yields, and what the channel itself says.
 
     Each chat has its own queue, so a rate limit or a lost network delays only the chats that it
     concerns. A queue is created when there is something for the chat and dropped after a while
@@ -53,29 +58,69 @@ class OutboundDispatcher(Generic[PieceT]):
         self._port = port
         self._messenger = messenger
         self._queues: dict[str, ChatQueue[PieceT]] = {}
+        self._last_answers: OrderedDict[str, frozenset[str]] = OrderedDict()
         # Rate-limit state lives as long as a queue that uses it.
         self._rate_limits: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
+        self._tasks: TaskGroup
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as self._tasks:
+            task_status.started()
             while True:
-                self._hand_over(await self._port.receive(), tasks)
+                self._hand_over(await self._port.receive())
+
+    def tell(self, address: Address, text: str, reply_to: str | None = None) -> None:
+        """Show a chat a text without waiting; drop it if three others already wait there."""
+        waiting = self._queues[address.session].notices if address.session in self._queues else []
+        if len(waiting) < _MOST_NOTICES:
+            self._hand_over(Notice(address, text, reply_to))
+
+    def refuse(self, address: Address, reason: str, message_id: str, name: str) -> None:
+        """Tell a chat, without waiting, that a message was not taken.
+
+        The notice replies to the message. It also names the messages that are refused for the same
+        reason before it is sent, so that each is told of, however many there are.
+
+        Args:
+            address: The chat.
+            reason: Why, and what the sender can do.
+            message_id: The platform's id of the message.
+            name: The message's beginning.
+        """
+        queue = self._queues.get(address.session)
+        for notice in queue.notices if queue else ():
+            if notice.names and notice.text == reason:
+                notice.add(name)
+                return
+        self._hand_over(Notice(address, reason, message_id, [name]))
+
+    def is_last_answer(self, session: str, message_id: str) -> bool:
+        """Return whether a message carries the last answer in a chat, or a part of it."""
+        return message_id in self._last_answers.get(session, ())
 
     def statistics(self) -> dict[str, int]:
         """Return the number of chats that have a queue."""
         return {"lines": len(self._queues)}
 
-    def _hand_over(self, outbound: Outbound, tasks: TaskGroup) -> None:
+    def _hand_over(self, outbound: Outbound | Notice) -> None:
         session = outbound.address.session
         queue = self._queues.get(session)
         if queue is None:
             rate_limit = self._rate_limits.setdefault(
                 self._messenger.rate_limit_key(outbound.address), RateLimitState()
             )
-            queue = self._queues[session] = ChatQueue(self._port, self._messenger, rate_limit)
-            tasks.start_soon(self._serve, session, queue)
+            queue = self._queues[session] = ChatQueue(
+                self._port, self._messenger, rate_limit, partial(self._note_answer, session)
+            )
+            self._tasks.start_soon(self._serve, session, queue)
         queue.put(outbound)
+
+    def _note_answer(self, session: str, message_ids: tuple[str, ...]) -> None:
+        self._last_answers[session] = frozenset(message_ids)
+        self._last_answers.move_to_end(session)
+        if len(self._last_answers) > _MOST_CHATS:
+            self._last_answers.popitem(last=False)
 
     async def _serve(self, session: str, queue: ChatQueue[PieceT]) -> None:
         try:
@@ -142,24 +187,34 @@ class ChatQueue(Generic[PieceT]):
     """
 
     def __init__(
-        self, port: ChannelPort, messenger: MessengerApi[PieceT], rate_limit: RateLimitState
+        self,
+        port: ChannelPort,
+        messenger: MessengerApi[PieceT],
+        rate_limit: RateLimitState,
+        note_answer: Callable[[tuple[str, ...]], None],
     ) -> None:
         self._port = port
         self._messenger = messenger
         self._rate_limit = rate_limit
-        self._answers: deque[Answer] = deque()
+        self._note_answer = note_answer
+        self._answers: deque[Answer | Notice] = deque()
         self._woken = anyio.Event()
         self._typing = TypingIndicator(messenger, rate_limit)
-        self._stream = AnswerStream(messenger, rate_limit, self._report_streamed)
+        self._stream = AnswerStream(messenger, rate_limit, self._report_part)
 
     @property
     def empty(self) -> bool:
         """Whether nothing is waiting to be displayed."""
         return not self._answers and not self._stream.has_pending and not self._typing.is_active
 
-    def put(self, outbound: Outbound) -> None:
+    @property
+    def notices(self) -> list[Notice]:
+        """What the channel itself says and has not begun to send."""
+        return [waiting for waiting in self._answers if isinstance(waiting, Notice)]
+
+    def put(self, outbound: Outbound | Notice) -> None:
         """Queue a message without waiting."""
-        if isinstance(outbound, Answer):
+        if isinstance(outbound, Answer | Notice):
             self._answers.append(outbound)
         elif isinstance(outbound, PartialAnswer):
             self._stream.put(outbound)
@@ -183,7 +238,11 @@ class ChatQueue(Generic[PieceT]):
     async def _step(self) -> bool:
         """Do the next thing; return False if the queue may be dropped."""
         if self._answers:
-            await self._deliver(self._answers.popleft())
+            waiting = self._answers.popleft()
+            if isinstance(waiting, Notice):
+                await self._show(waiting)
+            else:
+                await self._deliver(waiting)
             return True
         due = self._stream.seconds_until_due(busy=self._typing.is_active)
         if due <= 0:
@@ -201,7 +260,8 @@ class ChatQueue(Generic[PieceT]):
         error: str | None = None
         try:
             if not await self._told_alone(answer):
-                await self._retry_until_accepted(displayed, answer)
+                form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
+                await self._retry_until_accepted(displayed, form, answer)
         except MessengerError as refusal:
             logger.warning("an answer for %s was refused: %s", answer.address.session, refusal)
             error = reason_of(refusal)
@@ -212,6 +272,16 @@ class ChatQueue(Generic[PieceT]):
             await self._report_stopped(displayed, answer)
             raise
         await self._report_final(displayed, answer, error)
+
+    async def _show(self, notice: Notice) -> None:
+        """Show what the channel itself says."""
+        answer = notice.as_answer()
+        displayed = DisplayedAnswer[PieceT](answer.address, answer.id, answer.reply_to, is_new=True)
+        form = _Form(answer.text, self._pieces(answer.text, plain=True), (), (), plain=True)
+        try:
+            await self._retry_until_accepted(displayed, form)
+        except MessengerError as refusal:
+            logger.info("a notice to %s was refused: %s", answer.address.session, refusal)
 
     async def _told_alone(self, answer: Answer) -> bool:
         """Tell who pressed a button what it did, if the platform still can; else the chat is told."""
@@ -234,19 +304,21 @@ class ChatQueue(Generic[PieceT]):
         )
 
     async def _retry_until_accepted(
-        self, displayed: DisplayedAnswer[PieceT], answer: Answer
+        self,
+        displayed: DisplayedAnswer[PieceT],
+        form: _Form[PieceT],
+        answer: Answer | None = None,
     ) -> None:
-        """Retry until the platform accepts the answer.
+        """Retry until the platform accepts a text, and report the parts of an answer.
 
         Raises:
             MessageRejected: The platform rejected it permanently.
         """
-        form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
         backoff = _Backoff()
         while True:
             await self._rate_limit.wait()
             count = len(form.pieces) + len(form.files)
-            sent = partial(self._report_unless_last, displayed, answer, count)
+            sent = partial(self._note_sent, displayed, answer, count)
             try:
                 await displayed.reconcile(
                     self._messenger, form.pieces, sent, form.buttons, form.files, last=True
@@ -290,21 +362,20 @@ class ChatQueue(Generic[PieceT]):
         )
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
-    async def _report_unless_last(
-        self, displayed: DisplayedAnswer[PieceT], answer: Answer, count: int
+    async def _note_sent(
+        self, displayed: DisplayedAnswer[PieceT], answer: Answer | None, count: int
     ) -> None:
-        if len(displayed.message_ids) < count:
-            await self._report_part(displayed, answer)
-        else:
-            displayed.all_sent = True
+        displayed.all_sent = len(displayed.message_ids) >= count
+        if answer is not None and not displayed.all_sent:
+            await self._report_part(displayed, answer.session, answer.id)
 
     async def _report_final(
         self, displayed: DisplayedAnswer[PieceT], answer: Answer, error: str | None
     ) -> None:
         ids = tuple(displayed.message_ids)
-        await self._port.report(
-            DeliveryReport(answer.session, answer.id, error is None, ids, error)
-        )
+        self._note_answer(ids)
+        report = DeliveryReport(answer.session, answer.id, error is None, ids, error)
+        await self._port.report(report)
 
     async def _report_stopped(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
         """Report what was sent before a stop, so that the next start completes it.
@@ -317,17 +388,11 @@ class ChatQueue(Generic[PieceT]):
                 await self._report_final(displayed, answer, None)
         else:
             with anyio.CancelScope(shield=True):
-                await self._report_part(displayed, answer)
+                await self._report_part(displayed, answer.session, answer.id)
 
-    async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: Answer) -> None:
-        await self._report_sent(displayed, answer.session, answer.id)
-
-    async def _report_streamed(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
-        await self._report_sent(displayed, displayed.address.session, answer)
-
-    async def _report_sent(
+    async def _report_part(
         self, displayed: DisplayedAnswer[PieceT], session: str, answer: str
     ) -> None:
         if ids := tuple(displayed.message_ids):
-            report = DeliveryReport(session, answer, platform_ids=ids, final=False)
-            await self._port.report(report)
+            self._note_answer(ids)
+            await self._port.report(DeliveryReport(session, answer, platform_ids=ids, final=False))

@@ -43,6 +43,7 @@ class DisplayedAnswer(Generic[PieceT]):
             An unknown message at a file's position is assumed to hold that file.
         stale_ids: Messages that held parts of the answer and must be deleted.
         all_sent: Whether the last message of the final answer was sent.
+        is_new: Whether no earlier process can have sent a part of it.
     """
 
     address: Address
@@ -52,6 +53,7 @@ class DisplayedAnswer(Generic[PieceT]):
     pieces: list[PieceT | OutgoingFile | None] = field(default_factory=list)
     stale_ids: list[str] = field(default_factory=list)
     all_sent: bool = False
+    is_new: bool = False
 
     @classmethod
     def from_sent(
@@ -157,6 +159,7 @@ class DisplayedAnswer(Generic[PieceT]):
             f"{self.key}/{index}",
             self.reply_to if index == 0 else None,
             buttons,
+            self.is_new,
         )
         try:
             return await messenger.send(message)

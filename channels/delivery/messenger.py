@@ -88,6 +88,7 @@ class OutgoingMessage(Generic[PieceT]):
             recognise repeated sends use it.
         reply_to: The platform's id of the message that this one answers.
         buttons: Shown below the message.
+        is_new: Whether no earlier process can have sent it.
     """
 
     address: Address
@@ -95,6 +96,7 @@ class OutgoingMessage(Generic[PieceT]):
     key: str
     reply_to: str | None = None
     buttons: tuple[Button, ...] = ()
+    is_new: bool = False
 
 
 class MessengerApi(Protocol[PieceT]):

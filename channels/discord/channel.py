@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -19,17 +18,18 @@ from bot.bus import BusError, ChannelPort, ChannelRefused
 from bot.core.i18n import N_, _
 from channels.base import ChannelContext, ConnectionStatus
 from channels.delivery.dispatcher import OutboundDispatcher
-from channels.discord.client import SessionInvalidated
-from channels.discord.connection import (
-    AnnouncementState,
-    GatewayConnection,
+from channels.discord.client import (
+    DiscordClient,
     MessageContentIntentMissing,
+    Services,
+    SessionInvalidated,
 )
-from channels.discord.current_client import CurrentClient, SentMessages
+from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import DeferredResponses
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS
-from channels.discord.intake import DiscordIntake, RetryingBusClient
+from channels.discord.intake import DiscordIntake
 from channels.discord.interactions import InteractionHandler
+from channels.discord.message_content import fetch_file
 from channels.discord.messenger import DiscordMessenger
 from channels.discord.missed_messages import MissedMessageReader
 from channels.discord.read_positions import FileReadPositions, ReadPositions
@@ -40,6 +40,7 @@ from channels.discord.shards import (
     Shard,
 )
 from channels.folder_spool import FolderSpool
+from channels.intake import Intake
 from channels.keyed_executor import KeyedExecutor
 
 logger = logging.getLogger(__name__)
@@ -104,72 +105,67 @@ class DiscordChannel:
         """
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_(_LOGIN_REFUSED))
-        client = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
+        client = CurrentClient(self._token)
         spool = self._context.spool or FolderSpool(self._context.data_dir / "spool")
         deferred = DeferredResponses(client, spool)
         positions = ReadPositions(self._store, self._shard)
         await positions.load()
-        bus_client = RetryingBusClient(self._context.access, self._context.media, port)
+        dispatcher = OutboundDispatcher(port, DiscordMessenger(client, deferred))
+        intake = Intake(
+            self._name,
+            self._context,
+            port,
+            fetch_file,
+            dispatcher,
+            first_retry=MIN_BACKOFF_SECONDS,
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(positions.save_periodically)
-            tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(client, deferred)).run)
+            await tasks.start(dispatcher.run)
             executor = KeyedExecutor(tasks)
             interactions = InteractionHandler(
                 self._name,
                 self._context.commands,
-                language=self._context.language,
-                bus_client=bus_client,
+                intake=intake,
+                dispatcher=dispatcher,
                 executor=executor,
-                client=client,
                 deferred=deferred,
             )
             await interactions.resume()
-            connect = self._connections(executor, bus_client, client, interactions, positions)
-            await self._reconnect_until_refused(connect)
+            messages = DiscordIntake(self._name, self._context, intake, client, positions)
+            missed = MissedMessageReader(
+                self._name,
+                client,
+                self._context,
+                positions,
+                intake=intake,
+                handle=messages.handle_message,
+                tell=dispatcher.tell,
+            )
+            await self._reconnect_until_refused(
+                Services(
+                    self._context,
+                    executor,
+                    messages,
+                    missed,
+                    interactions,
+                    client,
+                    self._status,
+                    self._shard,
+                    IdentifySlot(self._shard, self._reserve),
+                )
+            )
 
-    def _connections(
-        self,
-        executor: KeyedExecutor,
-        bus_client: RetryingBusClient,
-        client: CurrentClient,
-        interactions: InteractionHandler,
-        positions: ReadPositions,
-    ) -> Callable[[AnnouncementState], GatewayConnection]:
-        """Return what makes a connection; work begun in one continues beyond it."""
-        intake = DiscordIntake(self._name, self._context, bus_client, client, positions)
-
-        async def handle(message: discord.Message, answerable: bool) -> None:
-            await intake.handle_message(message, client.bot_id, answerable=answerable)
-
-        missed = MissedMessageReader(
-            self._name, client, bus_client, positions, handle, language=self._context.language
-        )
-        identify_slot = IdentifySlot(self._shard, self._reserve)
-        return lambda announced: GatewayConnection(
-            self._context,
-            executor=executor,
-            intake=intake,
-            missed=missed,
-            interactions=interactions,
-            current_client=client,
-            announced=announced,
-            status=self._status,
-            shard=self._shard,
-            identify_slot=identify_slot,
-        )
-
-    async def _reconnect_until_refused(
-        self, connect: Callable[[AnnouncementState], GatewayConnection]
-    ) -> None:
-        """Open one connection after the other.
+    async def _reconnect_until_refused(self, services: Services) -> None:
+        """Open one connection after the other; work begun in one continues beyond it.
 
         Raises:
             ChannelRefused: Reconnecting cannot help.
         """
-        backoff, announced = ReconnectBackoff(MIN_BACKOFF_SECONDS), AnnouncementState()
+        backoff = ReconnectBackoff(MIN_BACKOFF_SECONDS)
         while True:
-            connection = connect(announced)
-            error = await connection.run(self._token)
+            connection = DiscordClient(services)
+            error = await connection.serve(self._token)
             _refuse_if_hopeless(error)
             started = connection.session_started_at
             lasted = None if started is None else anyio.current_time() - started

@@ -5,17 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import discord
 
-from bot.bus import AccessRequest, Address, BusError, Inbound, Sender, Spool
+from bot.bus import Address, BusError, Sender, Spool
+from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
-from channels.discord.errors import INVALID_WEBHOOK_TOKEN, UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK
+from channels.discord.errors import (
+    INVALID_WEBHOOK_TOKEN,
+    UNKNOWN_MESSAGE,
+    UNKNOWN_WEBHOOK,
+    map_discord_errors,
+)
+from channels.intake import Event
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +35,7 @@ PRESS_ID_PREFIX = "cb"
 _LIFE_SECONDS = 14.5 * 60  # Discord's interaction tokens are valid for 15 minutes
 _MOST = 1000
 _GREETING_SECONDS = 12.0
+_RESPONSE_SECONDS = 10.0
 _OVER = {UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK, INVALID_WEBHOOK_TOKEN}
 
 
@@ -54,32 +62,40 @@ class DeferredResponses:
         self._answered: OrderedDict[str, _Waiting] = OrderedDict()
         self._greeted: dict[str, anyio.Event] = {}
 
-    def expect_acknowledgement(self, interaction: discord.Interaction) -> Callable[[], None]:
-        """Let a command's answer wait until the returned function reports the acknowledgement."""
-        key = f"{INTERACTION_ID_PREFIX}{interaction.id}"
+    def acknowledging(
+        self, interaction: discord.Interaction, key: str
+    ) -> Callable[[], Coroutine[Any, Any, None]]:
+        """Return what acknowledges a command or press; its answer waits for that from now on."""
         done = self._greeted[key] = anyio.Event()
 
-        def greeted() -> None:
-            self._greeted.pop(key, None)
-            done.set()
+        async def acknowledge() -> None:
+            command = interaction.type is discord.InteractionType.application_command
+            try:
+                with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
+                    await interaction.response.defer(thinking=command)
+                if not command:
+                    _remember(self._waiting, key, _waiting(interaction))
+            except MessengerError as error:
+                # Discord's limit has passed; the answer is sent as an ordinary message.
+                logger.info("an interaction could not be acknowledged: %s", error)
+            finally:
+                del self._greeted[key]
+                done.set()
 
-        return greeted
+        return acknowledge
 
-    async def remember(
-        self, interaction: discord.Interaction, inbound: Inbound, access_ids: tuple[str, ...]
-    ) -> None:
+    async def remember(self, interaction: discord.Interaction, event: Event) -> None:
         """Store a command that is about to display "thinking", until it is answered."""
-        until = time.time() + _LIFE_SECONDS
-        waiting = _Waiting(interaction.application_id, interaction.token, until)
-        _remember(self._waiting, inbound.id, waiting)
+        waiting = _waiting(interaction)
+        _remember(self._waiting, event.id, waiting)
         record = {
-            "waiting": [waiting.application_id, waiting.token, until],
-            "session": inbound.session,
-            "sender": [inbound.sender.id, inbound.sender.name, inbound.sender.language],
-            "text": inbound.text,
-            "sent": inbound.sent_at.isoformat(),
-            "private": inbound.private,
-            "access_ids": access_ids,
+            "waiting": [waiting.application_id, waiting.token, waiting.until],
+            "session": event.address.session,
+            "sender": [event.sender.id, event.sender.name, event.sender.language],
+            "text": event.text,
+            "sent": event.sent_at.isoformat(),
+            "private": event.private,
+            "chat_ids": event.chat_ids,
         }
         try:
             await self._spool.store_claimed(interaction.id, record)
@@ -101,37 +117,32 @@ class DeferredResponses:
         if waiting is not None and waiting.until < time.time():
             await self.forget(inbound)
 
-    async def load(self) -> list[tuple[Inbound, AccessRequest]]:
+    async def load(self) -> list[Event]:
         """Return the commands that an earlier run left; some may be on the bus already."""
         found = []
         for number, raw in await self._spool.load():
+            key = f"{INTERACTION_ID_PREFIX}{number}"
             try:
-                inbound = Inbound(
+                event = Event(
+                    kind="message",
+                    id=key,
                     address=Address.parse(raw["session"]),
-                    id=f"{INTERACTION_ID_PREFIX}{number}",
+                    chat_ids=tuple(raw["chat_ids"]),
                     sender=Sender(*raw["sender"]),
+                    private=raw["private"],
+                    message_id=key,
                     text=raw["text"],
                     sent_at=datetime.fromisoformat(raw["sent"]),
-                    private=raw["private"],
+                    addressed=True,
                 )
-                ids = tuple(raw["access_ids"])
                 application, token, until = raw["waiting"]
-                waiting = _Waiting(int(application), str(token), float(until))
+                self._waiting[key] = _Waiting(int(application), str(token), float(until))
             except Exception:  # otherwise it would end the channel at every start
                 logger.exception("the stored command %s is dropped: it is not readable", number)
                 await self._spool.remove(number)
                 continue
-            self._waiting[inbound.id] = waiting
-            found.append(
-                (inbound, AccessRequest(inbound.address, inbound.sender, inbound.private, ids))
-            )
+            found.append(event)
         return found
-
-    def remember_press(self, interaction: discord.Interaction) -> None:
-        """Hold an acknowledged press until its token expires, to tell something to its sender alone."""
-        until = time.time() + _LIFE_SECONDS
-        waiting = _Waiting(interaction.application_id, interaction.token, until)
-        _remember(self._waiting, f"{INTERACTION_ID_PREFIX}{interaction.id}", waiting)
 
     async def tell_presser(self, press: str, content: str) -> bool:
         """Show a text to who pressed a button alone; return False if it is too late for that.
@@ -140,9 +151,7 @@ class DeferredResponses:
             PlatformUnreachable: There is no connection.
             discord.HTTPException: Discord rejected it.
         """
-        waiting = await self._acknowledged(
-            f"{INTERACTION_ID_PREFIX}{press.removeprefix(PRESS_ID_PREFIX)}"
-        )
+        waiting = await self._acknowledged(press)
         if waiting is None:
             return False
         webhook = self._webhook(waiting)
@@ -231,6 +240,11 @@ class DeferredResponses:
 
 def _answer_of(key: str) -> str:
     return key.rpartition("/")[0]
+
+
+def _waiting(interaction: discord.Interaction) -> _Waiting:
+    until = time.time() + _LIFE_SECONDS
+    return _Waiting(interaction.application_id, interaction.token, until)
 
 
 def _remember(known: OrderedDict[str, _Waiting], key: str, waiting: _Waiting) -> None:

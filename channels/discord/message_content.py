@@ -9,28 +9,25 @@ Rule 4: a name in ``text`` is one word, since others chose it: none of its words
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from itertools import islice
 
 import aiohttp
 import anyio
 import discord
 
-from bot.bus import Address, Attachment, FileUnavailable, RemoteFile
+from bot.bus import Address, FileUnavailable, Sender
 from bot.core.reasons import Reason
-from channels.base import GroupPolicy
-from channels.text import as_one_word
-
-MAX_QUOTE_LENGTH = 2000
+from channels.intake import Event, FileKind, SentFile
+from channels.text import MAX_QUOTE_LENGTH, as_one_word, quote_name
 
 _LONGEST_NAME = 64
 
 _MENTION = re.compile(r"<(@!?|@&|#)(\d{15,20})>")
 _EMOJI = re.compile(r"<a?(:\w{2,32}:)\d{15,20}>")
 _COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31})(?:\s|$)")
-_QUOTATION = re.compile(r"[\"“”„‟«»‹›＂〝〞″]")
 _SAID = {discord.MessageType.default, discord.MessageType.reply}
 
 
@@ -115,33 +112,20 @@ def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def voice_transcripts(taken: Iterable[Attachment]) -> str:
-    """Return the transcripts of voice messages."""
-    return "\n".join(each.text for each in taken if each.kind == "voice" and each.text)
-
-
-def message_quote(
-    message: discord.Message,
-    bot_id: int,
-    last_answer: int | None,
-    taken: Sequence[Attachment] = (),
-) -> str | None:
+def message_quote(message: discord.Message, bot_id: int) -> str | None:
     """Return the messages that this one replies to or forwards, as a quote; None if there are none."""
     quotes: list[str] = []
     target = replied_message(message)
-    if target is not None and target.id != last_answer:
+    if target is not None:
         mine = target.author.id == bot_id
-        whose = "your message" if mine else _person(target.author)
+        author = quote_name(target.author.display_name, target.author.id)
         text = resolve_mentions(target, target.content, 0 if mine else bot_id)
         if text or any(all_attachments(target)):
+            whose = "your message" if mine else author
             quotes.append(f"In reply to {whose}:\n{text or '(a file)'}")
-    rest = split_attachments(message, taken)[1]
     for snapshot in message.message_snapshots:
-        theirs, rest = rest[: len(snapshot.attachments)], rest[len(snapshot.attachments) :]
-        words = (resolve_mentions(message, snapshot.content, bot_id), voice_transcripts(theirs))
-        text = "\n".join(each for each in words if each)
-        if text:
-            quotes.append(f"Forwarded from {_origin(message)}:\n{text}")
+        text = resolve_mentions(message, snapshot.content, bot_id)
+        quotes.append(f"Forwarded from {_origin(message)}:\n{text}".strip())
     return "\n\n".join(quotes)[:MAX_QUOTE_LENGTH] or None
 
 
@@ -150,18 +134,6 @@ def all_attachments(message: discord.Message) -> Iterable[discord.Attachment]:
     yield from message.attachments
     for snapshot in message.message_snapshots:
         yield from snapshot.attachments
-
-
-def split_attachments(
-    message: discord.Message, taken: Sequence[Attachment]
-) -> tuple[Sequence[Attachment], Sequence[Attachment]]:
-    """Split stored attachments into the message's own and those of the messages it forwards.
-
-    An edit may have removed own attachments meanwhile, but never forwarded ones.
-    """
-    forwarded = sum(len(each.attachments) for each in message.message_snapshots)
-    own = max(0, len(taken) - forwarded)
-    return taken[:own], taken[own:]
 
 
 def edit_id(message_id: int, at: datetime) -> str:
@@ -177,12 +149,6 @@ def _origin(message: discord.Message) -> str:
         if channel is not None:
             return f"#{clean_name(channel.name)}"
     return "another conversation"
-
-
-def _person(person: discord.abc.User) -> str:
-    """Return a display name in quotation marks and the id; the bot never writes in this form."""
-    name = _QUOTATION.sub("", clean_name(person.display_name))
-    return f'"{name}" ({person.id})'
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +178,6 @@ class ChatLocation:
         ids = (self.channel_id, self.parent_id, self.guild_id)
         return tuple(str(each) for each in ids if each is not None)
 
-    def always_answered(self, groups: GroupPolicy) -> bool:
-        """Return whether every message there is answered."""
-        platform = self.address.channel.partition("-")[0]
-        return any(f"{platform}:{each}" in groups.always_answer for each in self.access_ids)
-
 
 def chat_location(name: str, channel: object) -> ChatLocation | None:
     """Return the location of a discord.py channel.
@@ -245,50 +206,70 @@ def target_channel_id(address: Address) -> int:
     return int(address.topic or address.chat_id)
 
 
+def read_message(
+    message: discord.Message, location: ChatLocation, bot_id: int, commands: Container[str | None]
+) -> Event:
+    """Return a person's message as an event."""
+    text, target = message_text(message, bot_id), replied_message(message)
+    mine = target is not None and target.author.id == bot_id
+    command = command_name(text) in commands
+    return Event(
+        kind="message",
+        id=str(message.id),
+        address=location.address,
+        chat_ids=location.access_ids,
+        sender=sender_of(message.author),
+        private=location.private,
+        message_id=str(message.id),
+        text=text,
+        sent_at=message.created_at,
+        addressed=location.private or mine or command or mentions_bot(message, bot_id),
+        quote=message_quote(message, bot_id),
+        answered_message_id=str(target.id) if mine and target is not None else None,
+        files=(*map(_file, all_attachments(message)), *_quoted_files(target, bot_id)),
+        is_forwarded=bool(message.message_snapshots),
+    )
+
+
+def sender_of(person: discord.abc.User) -> Sender:
+    """Return somebody as a sender."""
+    return Sender(str(person.id), person.display_name)
+
+
+def _quoted_files(target: discord.Message | None, bot_id: int) -> Iterable[SentFile]:
+    if target is not None:
+        author = None if target.author.id == bot_id else sender_of(target.author)
+        for attachment in islice(all_attachments(target), MAX_QUOTED_FILES):
+            yield replace(_file(attachment), quoted=True, author=author)
+
+
 _UNKNOWN = "application/octet-stream"
+_KINDS: dict[str, FileKind] = {"image": "image", "audio": "audio", "video": "video"}
 _TRIES = 3
 _SECONDS = 120.0
 _CHUNK = 65_536
 
-Kind = Literal["image", "voice", "audio", "video", "document"]
+MAX_QUOTED_FILES = 10
+"""The most files that a reply brings of the message that it replies to."""
 
 
-def remote_file(attachment: discord.Attachment, session: str, sender: str) -> RemoteFile:
-    """Return an attachment as a file that is not fetched yet."""
+def _file(attachment: discord.Attachment) -> SentFile:
     mime = (attachment.content_type or _UNKNOWN).partition(";")[0].strip() or _UNKNOWN
-
-    async def fetch(most: int) -> bytes:
-        return await _fetch(attachment.url, most)
-
-    return RemoteFile(
-        _kind(attachment, mime),
-        attachment.filename,
-        mime,
-        attachment.size,
-        fetch,
-        session=session,
-        sender=sender,
-    )
+    voice = attachment.is_voice_message()
+    kind = "voice" if voice else _KINDS.get(mime.partition("/")[0], "document")
+    return SentFile(attachment.url, kind, attachment.filename, mime, attachment.size)
 
 
-def _kind(attachment: discord.Attachment, mime: str) -> Kind:
-    if attachment.is_voice_message():
-        return "voice"
-    match mime.partition("/")[0]:
-        case "image":
-            return "image"
-        case "audio":
-            return "audio"
-        case "video":
-            return "video"
-    return "document"
+async def fetch_file(file: SentFile, most: int) -> bytes:
+    """Return an attachment's bytes, with a few retries.
 
-
-async def _fetch(url: str, most: int) -> bytes:
+    Raises:
+        FileUnavailable: It is larger than ``most``, gone, or could not be had.
+    """
     tries = 0
     while True:
         try:
-            return await _read(url, most)
+            return await _read(file.ref, most)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             tries += 1
             if tries == _TRIES:

@@ -21,7 +21,7 @@ from channels.delivery.messenger import (
     Pace,
     check_file,
 )
-from channels.discord.current_client import CALL_SECONDS, REPLY_MENTION_ONLY, CurrentClient
+from channels.discord.current_client import CurrentClient
 from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
 from channels.discord.errors import (
     CANNOT_REPLY_CODES,
@@ -36,77 +36,15 @@ from channels.text import split_plain_text
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 """Bytes each server accepts: https://discord.com/developers/docs/reference#uploading-files."""
 
+CALL_SECONDS = 120.0
+"""The longest time of a call; discord.py waits up to 30 s for a limit and 25 s over five tries."""
+
+REPLY_MENTION_ONLY = discord.AllowedMentions(
+    everyone=False, users=False, roles=False, replied_user=True
+)
+"""Only the author of the message that is answered is pinged, whatever a model writes."""
+
 _UPLOAD_SECONDS = 300.0
-_SEARCHED_MESSAGES = 50
-
-
-class FileSender:
-    """Send files.
-
-    Args:
-        client: Holds the current client.
-        deferred: Slash commands, whose follow-ups work where the bot may not write.
-    """
-
-    def __init__(self, client: CurrentClient, deferred: DeferredResponses) -> None:
-        self._client = client
-        self._deferred = deferred
-
-    async def send(self, message: OutgoingMessage[OutgoingFile], *, recently_started: bool) -> str:
-        """Send a file; return its message's id.
-
-        Args:
-            message: The file.
-            recently_started: Whether the file may have been sent before a restart; the last
-                messages are then searched for it.
-
-        Raises:
-            FileRejected: The file is missing or too large.
-            MessengerError: It could not be sent.
-        """
-        await check_file(message.piece, MAX_UPLOAD_BYTES)
-        with map_discord_errors(), anyio.fail_after(_UPLOAD_SECONDS):
-            message_id = await self._already(message) if recently_started else None
-            return message_id or await self._post(message)
-
-    async def _already(self, message: OutgoingMessage[OutgoingFile]) -> str | None:
-        bot = self._client.client.user
-        try:
-            async for found in self._client.messageable(message.address).history(
-                limit=_SEARCHED_MESSAGES
-            ):
-                mine = bot is not None and found.author.id == bot.id
-                if mine and any(
-                    attachment.filename == message.piece.name for attachment in found.attachments
-                ):
-                    return str(found.id)
-        except discord.Forbidden as error:
-            logger.debug("earlier messages of an answer cannot be found: %s", error)
-        return None
-
-    async def _post(self, message: OutgoingMessage[OutgoingFile]) -> str:
-        try:
-            sent = await self._client.messageable(message.address).send(
-                file=await _opened(message.piece),
-                nonce=self._client.sent_messages.register_nonce(message.key),
-                allowed_mentions=REPLY_MENTION_ONLY,
-            )
-        except discord.Forbidden:
-            # discord.py closes the file after a failed send.
-            again = await _opened(message.piece)
-            try:
-                shown = await self._deferred.follow_up_file(message.key, again)
-            finally:
-                again.close()
-            if shown is None:
-                raise
-            return shown
-        self._client.sent_messages.register_message(sent.id)
-        return str(sent.id)
-
-
-async def _opened(file: OutgoingFile) -> discord.File:
-    return await anyio.to_thread.run_sync(partial(discord.File, file.path, filename=file.name))
 
 
 logger = logging.getLogger(__name__)
@@ -138,7 +76,6 @@ class DiscordMessenger:
     def __init__(self, client: CurrentClient, deferred: DeferredResponses) -> None:
         self._client = client
         self._deferred = deferred
-        self._uploads = FileSender(client, deferred)
         self._recently_started_until = time.monotonic() + _RECENTLY_STARTED_SECONDS
         self._written: set[str] = set()
 
@@ -168,9 +105,46 @@ class DiscordMessenger:
         return shown
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
-        """Send a file, or adopt the message that was sent before a restart; return its id."""
-        recently_started = time.monotonic() <= self._recently_started_until
-        return await self._uploads.send(message, recently_started=recently_started)
+        """Send a file, or adopt the message that was sent before a restart; return its id.
+
+        Raises:
+            FileRejected: The file is missing or too large.
+        """
+        await check_file(message.piece, MAX_UPLOAD_BYTES)
+        with map_discord_errors(), anyio.fail_after(_UPLOAD_SECONDS):
+            return await self._find_file(message) or await self._post_file(message)
+
+    async def _find_file(self, message: OutgoingMessage[OutgoingFile]) -> str | None:
+        if time.monotonic() > self._recently_started_until:
+            return None
+        name, channel = message.piece.name, self._client.messageable(message.address)
+        try:
+            async for found in channel.history(limit=_LOOKED_THROUGH):
+                mine = found.author.id == self._client.bot_id
+                if mine and any(one.filename == name for one in found.attachments):
+                    return str(found.id)
+        except discord.Forbidden as error:
+            logger.debug("earlier messages of an answer cannot be found: %s", error)
+        return None
+
+    async def _post_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
+        try:
+            sent = await self._client.messageable(message.address).send(
+                file=await _opened(message.piece),
+                nonce=self._client.nonce_for(message.key),
+                allowed_mentions=REPLY_MENTION_ONLY,
+            )
+        except discord.Forbidden:
+            # discord.py closes the file after a failed send.
+            again = await _opened(message.piece)
+            try:
+                shown = await self._deferred.follow_up_file(message.key, again)
+            finally:
+                again.close()
+            if shown is None:
+                raise
+            return shown
+        return str(sent.id)
 
     async def edit(
         self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
@@ -227,17 +201,17 @@ class DiscordMessenger:
             PlatformUnreachable: There is no connection.
         """
         if (
-            message.address.session in self._written
+            message.is_new
+            or message.address.session in self._written
             or time.monotonic() > self._recently_started_until
         ):
             return None
         channel = self._client.messageable(message.address)
-        bot = self._client.client.user
         try:
             recent = [found async for found in channel.history(limit=_LOOKED_THROUGH)]
-            nonce = self._client.sent_messages.nonce_for(message.key)
+            nonce = self._client.nonce_for(message.key)
             for found in recent:
-                if bot is None or found.author.id != bot.id:
+                if found.author.id != self._client.bot_id:
                     continue
                 if _thinks(found, message):
                     await self._end_thinking(message.address, found.id)
@@ -282,7 +256,6 @@ class DiscordMessenger:
         if not _same(sent.content, message.piece):
             # An earlier send had succeeded despite its error, and the text has grown since.
             await self.edit(message.address, str(sent.id), message.piece, message.buttons)
-        self._client.sent_messages.register_message(sent.id)
         return str(sent.id)
 
     async def _create(self, message: OutgoingMessage[str], key: str) -> discord.Message:
@@ -290,7 +263,7 @@ class DiscordMessenger:
         send = partial(
             self._client.messageable(message.address).send,
             message.piece,
-            nonce=self._client.sent_messages.register_nonce(key),
+            nonce=self._client.nonce_for(key),
             view=_view(message.buttons),
             allowed_mentions=REPLY_MENTION_ONLY,
             suppress_embeds=True,
@@ -305,6 +278,10 @@ class DiscordMessenger:
                 raise
             # The message cannot be replied to: send without a reply.
             return await send()
+
+
+async def _opened(file: OutgoingFile) -> discord.File:
+    return await anyio.to_thread.run_sync(partial(discord.File, file.path, filename=file.name))
 
 
 def _is(found: discord.Message, message: OutgoingMessage[str], nonce: str) -> bool:

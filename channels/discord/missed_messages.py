@@ -15,15 +15,15 @@ from functools import partial
 import anyio
 import discord
 
-from bot.bus import AccessRequest, Sender
+from bot.bus import AccessRequest, Address, Sender
 from bot.core.i18n import _, current_language, format_number, ngettext, use_language
-from channels.base import LanguageOf
+from channels.base import ChannelContext
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import call_with_retries
-from channels.discord.intake import RetryingBusClient
 from channels.discord.message_content import chat_location
 from channels.discord.read_positions import ChannelPosition, ReadPositions
+from channels.intake import Intake
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +38,9 @@ MAX_CONCURRENT_CALLS = 4
 
 _PAGE = 100
 
+
 MessageHandler = Callable[[discord.Message, bool], Awaitable[None]]
-"""Handles a message; the flag is False if it is too old to be answered."""
+"""Handles a message; the flag tells whether it is too old to be answered."""
 
 
 class ChannelUnavailable(Exception):
@@ -57,18 +58,20 @@ class MissedMessageReader:
         self,
         name: str,
         client: CurrentClient,
-        bus_client: RetryingBusClient,
+        context: ChannelContext,
         positions: ReadPositions,
-        handle: MessageHandler,
         *,
-        language: LanguageOf,
+        intake: Intake,
+        handle: MessageHandler,
+        tell: Callable[[Address, str], None],
     ) -> None:
         self._name = name
         self._client = client
-        self._bus_client = bus_client
+        self._context = context
         self._positions = positions
-        self._deal = handle
-        self._language = language
+        self._intake = intake
+        self._handle = handle
+        self._tell_chat = tell
         self._before: dict[int, ChannelPosition] = {}
         self._session = 0
         self._read: dict[int, int] = {}
@@ -142,10 +145,9 @@ class MissedMessageReader:
         if location is None or bot is None:
             return False
         sender = Sender(str(bot.id), bot.display_name)
-        decision = await self._bus_client.authorize(
-            AccessRequest(location.address, sender, location.private, location.access_ids)
-        )
-        return decision.role is not None
+        asked = AccessRequest(location.address, sender, location.private, location.access_ids)
+        authorize = partial(self._context.access.authorize, asked)
+        return (await self._intake.until_done(None, authorize)).role is not None
 
     def _start(self, channel: discord.abc.GuildChannel | discord.Thread) -> int:
         """Return the read position of a new channel, so that no old message is answered."""
@@ -161,7 +163,9 @@ class MissedMessageReader:
         channel = await self._channel(channel_id)
         language = current_language()
         if (person := getattr(channel, "recipient", None)) is not None:
-            language = await self._language(self._name, Sender(str(person.id), person.display_name))
+            language = await self._context.language(
+                self._name, Sender(str(person.id), person.display_name)
+            )
         with use_language(language):
             await self._read_channel(channel, channel_id)
 
@@ -176,7 +180,7 @@ class MissedMessageReader:
                 logger.warning(
                     "more than %d messages were missed in %d", MAX_MISSED_MESSAGES, channel_id
                 )
-                await self._tell(
+                self._tell(
                     channel_id,
                     ngettext(
                         "While I was away, more than {n} message was sent here. I read only the "
@@ -195,7 +199,7 @@ class MissedMessageReader:
             batch = await self._page(channel, after) if len(batch) == _PAGE else []
         if old:
             logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
-            await self._tell(
+            self._tell(
                 channel_id,
                 _(
                     "While I was away, messages were sent here that are too old for me to answer: "
@@ -204,10 +208,10 @@ class MissedMessageReader:
                 ),
             )
 
-    async def _tell(self, channel_id: int, text: str) -> None:
-        """Send a notice about skipped messages to a direct message channel, never to a server."""
+    def _tell(self, channel_id: int, text: str) -> None:
+        """Tell of skipped messages in a direct message channel, never on a server."""
         if self._positions.guild_of(channel_id) is None:
-            await self._client.send_text(channel_id, text)
+            self._tell_chat(Address(self._name, str(channel_id)), text)
 
     async def _page(self, channel: discord.abc.Messageable, after: int) -> list[discord.Message]:
         async with self._calls:
@@ -230,7 +234,7 @@ class MissedMessageReader:
         """Handle a message; return whether it is too old to be answered."""
         old = datetime.now(UTC) - message.created_at > MAX_ANSWER_AGE
         try:
-            await self._deal(message, not old)
+            await self._handle(message, old)
         except Exception:  # one message's failure must not stop the others
             logger.exception("a message that was missed could not be handled")
             self._positions.advance(message.channel.id, message.id)

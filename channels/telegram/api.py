@@ -52,6 +52,7 @@ from channels.delivery.messenger import (
     PlatformUnreachable,
     RateLimited,
 )
+from channels.intake import SentFile
 from channels.response_limits import limit_response_size
 from channels.telegram.moved_chats import MovedChats
 
@@ -67,6 +68,7 @@ MAX_UPLOAD_BYTES = 50 * 1024 * 1024
 UPLOAD_SECONDS = 300
 _MEGABYTE = 1024 * 1024
 _CALL_SECONDS = 30
+_FETCH_TRIES = 4
 _DOWNLOAD_SECONDS = 300
 
 ResultT = TypeVar("ResultT")
@@ -96,6 +98,44 @@ class _Session(AiohttpSession):
             await self._session.close()
 
 
+@dataclass(frozen=True, slots=True)
+class TelegramTiming:
+    """Timeouts and intervals in seconds; tests shorten them.
+
+    Attributes:
+        poll: How long the server holds a ``getUpdates`` call open while there is no update.
+        message_group_wait: How long to wait for the next part of an album or of a long text.
+        first_retry: Delay before the second try; doubled with every try.
+        longest_retry: The longest delay between two tries.
+        webhook_check_interval: Time between two checks that the webhook is registered.
+        press_wait: How long a pressed button may turn while its result is awaited.
+    """
+
+    poll: int = 25
+    message_group_wait: float = 0.8
+    first_retry: float = 1.0
+    longest_retry: float = 60.0
+    webhook_check_interval: float = 60.0
+    press_wait: float = 3.0
+
+
+class Backoff:
+    """Wait between tries with exponential backoff."""
+
+    def __init__(self, timing: TelegramTiming) -> None:
+        self._timing = timing
+        self._next = timing.first_retry
+
+    async def wait(self, least: float = 0.0) -> None:
+        """Wait before the next try, for at least ``least`` seconds."""
+        seconds, self._next = self._next, min(2 * self._next, self._timing.longest_retry)
+        await anyio.sleep(max(seconds, least))
+
+    def reset(self) -> None:
+        """Start again with the first delay, after a success."""
+        self._next = self._timing.first_retry
+
+
 class BotApiClient:
     """Call the Bot API for one bot.
 
@@ -106,8 +146,11 @@ class BotApiClient:
         ChannelRefused: The token is malformed.
     """
 
-    def __init__(self, token: str, base: str | None, moved: MovedChats | None = None) -> None:
-        self.moved = moved or MovedChats()
+    def __init__(
+        self, token: str, base: str | None, moved: MovedChats, timing: TelegramTiming
+    ) -> None:
+        self.moved = moved
+        self._timing = timing
         server = PRODUCTION if base is None else TelegramAPIServer.from_base(base)
         self._session = _Session(api=server)
         try:
@@ -181,14 +224,27 @@ class BotApiClient:
         """Reset ``token_rejected``: Telegram accepts the token again."""
         self.token_rejected = anyio.Event()
 
-    async def download(self, file_id: str, most: int) -> bytes:
-        """Return a file's bytes.
+    async def fetch(self, file: SentFile, most: int) -> bytes:
+        """Return a file's bytes, with a few retries.
 
         Raises:
-            FileUnavailable: It is larger than ``most`` or than bots may download, or it is gone.
-            RateLimited: There were too many calls.
-            PlatformUnreachable: A retry may succeed.
+            FileUnavailable: It is larger than ``most`` or than bots may download, or it is gone, or
+                Telegram could not be reached.
         """
+        allowed = min(most, MAX_DOWNLOAD_BYTES)
+        if file.size is not None and file.size > allowed:
+            raise file_too_large(allowed)
+        pause = Backoff(self._timing)
+        for _try in range(_FETCH_TRIES):
+            try:
+                return await self._fetch_once(file.ref, allowed)
+            except RateLimited as flood:
+                await pause.wait(flood.seconds)
+            except PlatformUnreachable:
+                await pause.wait()
+        raise FileUnavailable(Reason("file_unreachable", platform="Telegram"))
+
+    async def _fetch_once(self, file_id: str, most: int) -> bytes:
         try:
             file = await self(GetFile(file_id=file_id))
         except MessageRejected as exc:
@@ -362,41 +418,3 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
     if "method not found" in said or "method is not available" in said:
         return MethodNotFound(text)
     return MessageRejected(text)
-
-
-@dataclass(frozen=True, slots=True)
-class TelegramTiming:
-    """Timeouts and intervals in seconds; tests shorten them.
-
-    Attributes:
-        poll: How long the server holds a ``getUpdates`` call open while there is no update.
-        message_group_wait: How long to wait for the next part of an album or of a long text.
-        first_retry: Delay before the second try; doubled with every try.
-        longest_retry: The longest delay between two tries.
-        webhook_check_interval: Time between two checks that the webhook is registered.
-        press_wait: How long a pressed button may turn while its result is awaited.
-    """
-
-    poll: int = 25
-    message_group_wait: float = 0.8
-    first_retry: float = 1.0
-    longest_retry: float = 60.0
-    webhook_check_interval: float = 60.0
-    press_wait: float = 3.0
-
-
-class Backoff:
-    """Wait between tries with exponential backoff."""
-
-    def __init__(self, timing: TelegramTiming) -> None:
-        self._timing = timing
-        self._next = timing.first_retry
-
-    async def wait(self, least: float = 0.0) -> None:
-        """Wait before the next try, for at least ``least`` seconds."""
-        seconds, self._next = self._next, min(2 * self._next, self._timing.longest_retry)
-        await anyio.sleep(max(seconds, least))
-
-    def reset(self) -> None:
-        """Start again with the first delay, after a success."""
-        self._next = self._timing.first_retry

@@ -18,6 +18,7 @@ from channels.base import ChannelContext, ConnectionStatus, MenuCommand
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
 from channels.folder_spool import FolderSpool
+from channels.intake import Intake
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import (
     TOKEN_SETTING,
@@ -27,20 +28,16 @@ from channels.telegram.api import (
     TelegramTiming,
     TokenRejected,
 )
-from channels.telegram.inbound_composer import InboundComposer, RecentMessages
-from channels.telegram.intake import TelegramIntake
+from channels.telegram.intake import SpoolConsumer, TelegramIntake
 from channels.telegram.message_content import BotIdentity
 from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.moved_chats import MovedChats
-from channels.telegram.notices import NoticeSender
-from channels.telegram.polling import SpoolConsumer, UpdatePoller
-from channels.telegram.presses import PressedButtons
+from channels.telegram.polling import UpdatePoller
 from channels.telegram.updates import UpdateReader
 from channels.telegram.webhook import (
     WebhookEndpoint,
-    WebhookListener,
     WebhookRegistration,
-    open_listener,
+    listening,
     webhook_secret,
 )
 
@@ -143,7 +140,7 @@ class TelegramChannel:
             ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
         moved = MovedChats(self._context.move_chats)
-        api = BotApiClient(self._token, self._api_base, moved)
+        api = BotApiClient(self._token, self._api_base, moved, self._timing)
         try:
             me = await self._log_in(api)
             await self._serve(api, me, port)
@@ -199,46 +196,43 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token was rejected for good.
         """
-        recent, announce = RecentMessages(), self._context.announce
-        presses = PressedButtons(api, self._timing)
-        messenger = TelegramMessenger(api, recent, presses)
+        announce, messenger = self._context.announce, TelegramMessenger(api, self._timing)
         async with AsyncExitStack() as stack:
-            listener = None
-            if self._webhook is not None and self._context.spool is None:
-                listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
-            executor = KeyedExecutor(tasks)
+            dispatcher = OutboundDispatcher(port, messenger)
+            await tasks.start(dispatcher.run)
             intake = TelegramIntake(
-                self._name,
+                Intake(
+                    self._name,
+                    self._context,
+                    port,
+                    api.fetch,
+                    dispatcher,
+                    first_retry=self._timing.first_retry,
+                ),
                 self._context,
-                port,
                 reader=UpdateReader(self._name, me, announce),
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
-                executor=executor,
-                composer=InboundComposer(api, self._context, recent, self._timing),
-                notices=NoticeSender(api, executor, presses, self._timing),
-                recent=recent,
+                executor=KeyedExecutor(tasks),
+                messenger=messenger,
                 moved=api.moved,
                 timing=self._timing,
             )
             await intake.resume()
-            tasks.start_soon(OutboundDispatcher(port, messenger).run)
             default = self._context.default_language
             tasks.start_soon(sync_command_menu, api, self._context.commands, self._timing, default)
-            self._take_updates(api, intake, listener, tasks)
+            if self._webhook is not None and self._context.spool is None:
+                secret = webhook_secret(self._token)
+                taking = listening(self._webhook, api.bot_id, secret, intake.handle_update)
+                await stack.enter_async_context(taking)
+            self._take_updates(api, intake, tasks)
             announce(_("Telegram: connected as @{username}", username=me.username))
             self._context.on_connected()
             await self._wait_for_rejection(api)
             raise self._unknown_token()
 
-    def _take_updates(
-        self,
-        api: BotApiClient,
-        intake: TelegramIntake,
-        listener: WebhookListener | None,
-        tasks: TaskGroup,
-    ) -> None:
-        """Start to receive updates from the spool, by polling or by webhook."""
+    def _take_updates(self, api: BotApiClient, intake: TelegramIntake, tasks: TaskGroup) -> None:
+        """Start to receive updates from the spool or by polling, and register the webhook."""
         announce, timing, webhook = self._context.announce, self._timing, self._webhook
         if self._context.spool is not None:
             # Even when polling: receivers may have spooled updates before.
@@ -247,8 +241,6 @@ class TelegramChannel:
             tasks.start_soon(UpdatePoller(api, intake, self._status, announce, timing).run)
             return
         secret = webhook_secret(self._token)
-        if listener is not None:
-            tasks.start_soon(listener.serve, api.bot_id, secret, intake.handle_update)
         tasks.start_soon(self._catch_up, intake)
         address = webhook.url_for(api.bot_id)
         tasks.start_soon(

@@ -1,113 +1,31 @@
-"""Receive updates, authorize their senders and publish them to the bus.
+"""Receive updates: publish quick ones at once, and store those that wait in their chat's lane.
 
-Rule 1: nothing of anybody is fetched, stored or answered before the ``Authorizer`` accepts them;
-events that waited are authorized again.
-Rule 2: an update is accepted once its message is on the bus or its file is in the spool.
-Rule 3: within a chat everything stays in order; slow events wait in the chat's own lane.
+Rule 1: an update is accepted once its message is on the bus or its file is in the spool.
+Rule 2: within a chat everything stays in order; slow events wait in the chat's own lane.
+Rule 3: the parts of an album, and of a long text that the client split, are one message.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 
-from bot.bus import (
-    AccessDecision,
-    AccessRequest,
-    BusClosed,
-    BusError,
-    ChannelPort,
-    Inbound,
-    InvalidInbound,
-    Role,
-    SessionFull,
-    Spool,
-    waiting_text,
-)
-from bot.core.i18n import N_, _, use_language
-from channels.base import NOT_TAKEN_TEXT, ChannelContext, tell_if_not_taken
+from bot.bus import BusClosed, BusError, SharedSpool, Spool, waiting_text
+from bot.core.i18n import N_, _
+from channels.base import NOT_TAKEN_TEXT, ChannelContext
+from channels.intake import Intake
 from channels.keyed_executor import KeyedExecutor
 from channels.telegram.api import Backoff, TelegramTiming
-from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
+from channels.telegram.messenger import TelegramMessenger
 from channels.telegram.moved_chats import MovedChats
-from channels.telegram.notices import NoticeSender
 from channels.telegram.updates import UpdateReader, read_update_id
-from channels.telegram.user_events import UserEvent
-
-_MAX_NOTIFIED_UPDATES = 200
-
-ResultT = TypeVar("ResultT")
-
-
-class InboundPublisher:
-    """Publish inbound messages, and notify senders when that fails."""
-
-    def __init__(self, port: ChannelPort, notices: NoticeSender, timing: TelegramTiming) -> None:
-        self._port = port
-        self._notices = notices
-        self._timing = timing
-        self._notified_updates: deque[int] = deque(maxlen=_MAX_NOTIFIED_UPDATES)
-
-    async def publish(self, event: UserEvent, inbound: Inbound) -> None:
-        """Publish a message; drop one that the bus rejects permanently.
-
-        If the session is full, the sender of a message that expects an answer is notified.
-
-        Raises:
-            BusError: A retry may succeed; the sender was notified.
-        """
-        try:
-            await self.notify_on_error(
-                event, partial(self._port.publish, inbound), asks=inbound.expects_answer
-            )
-        except SessionFull as full:
-            # A message that expects no answer is dropped silently.
-            if inbound.expects_answer:
-                self._notices.report_rejected(event, str(full))
-            logger.info("a message of %s is skipped: %s", inbound.session, full)
-        except InvalidInbound as invalid:
-            logger.warning("a message of %s is skipped: %s", inbound.session, invalid)
-
-    async def notify_on_error(
-        self, event: UserEvent, act: Callable[[], Awaitable[ResultT]], *, asks: bool
-    ) -> ResultT:
-        """Run an action; if it fails and a retry may succeed, notify the sender once per update.
-
-        Raises:
-            BusError: The action failed.
-        """
-        try:
-            return await act()
-        except (BusClosed, SessionFull, InvalidInbound):
-            raise
-        except BusError as error:
-            if asks and event.update_id not in self._notified_updates:
-                self._notified_updates.append(event.update_id)
-                self._notices.send(event.address, _("{error} (Retrying.)", error=error))
-            raise
-
-    async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """Run an action until it succeeds.
-
-        Raises:
-            BusClosed: The program is stopping.
-        """
-        pause = Backoff(self._timing)
-        while True:
-            try:
-                return await act()
-            except BusClosed:
-                raise
-            except BusError as error:
-                logger.warning("an update of %s waits: %s", event.address.session, error)
-            await pause.wait()
-
+from channels.telegram.user_events import TelegramEvent
 
 logger = logging.getLogger(__name__)
 
@@ -124,29 +42,23 @@ class TelegramIntake:
 
     def __init__(
         self,
-        channel: str,
+        intake: Intake,
         context: ChannelContext,
-        port: ChannelPort,
         *,
         reader: UpdateReader,
         spool: Spool,
         executor: KeyedExecutor,
-        composer: InboundComposer,
-        notices: NoticeSender,
-        recent: RecentMessages,
+        messenger: TelegramMessenger,
         moved: MovedChats,
         timing: TelegramTiming,
     ) -> None:
-        self._channel = channel
-        self._context = context
-        self._publisher = InboundPublisher(port, notices, timing)
-        self._moved = moved
+        self._intake = intake
+        self._shared = context.spool
         self._reader = reader
         self._spool = spool
         self._executor = executor
-        self._composer = composer
-        self._notices = notices
-        self._recent = recent
+        self._messenger = messenger
+        self._moved = moved
         self._timing = timing
         self._handled: OrderedDict[int, None] = OrderedDict()
         self._open_groups: dict[str, MessageGroup] = {}
@@ -193,102 +105,44 @@ class TelegramIntake:
             return
         # One at a time: a webhook delivers several concurrently.
         async with self._lock:
-            if number not in self._handled:
-                await self._process_update(number, raw)
+            if number in self._handled:
+                return
+            try:
+                await self._moved.learn_from(raw)
+                event = self._reader.read(raw)
+                if event is not None:
+                    await self._handle(self._moved.in_session(event), raw)
+            except BusError:
+                raise
+            except Exception:  # otherwise the update would end the channel at every start
+                logger.exception("the update %s is skipped: it failed", number)
+            self._mark_handled(number)
 
-    async def _process_update(self, number: int, raw: Any) -> None:
-        try:
-            await self._moved.learn_from(raw)
-            event = self._reader.read(raw)
-            if event is not None:
-                event = self._moved.in_session(event)
-            if event is not None and not self._is_ignored(event):
-                language = await self._context.language(self._channel, event.sender)
-                with use_language(language):
-                    async with tell_if_not_taken(partial(self._reject, event)):
-                        await self._accept(event, raw)
-        except BusError:
-            raise
-        except Exception:  # otherwise the update would end the channel at every start
-            logger.exception("the update %s is skipped: it failed", number)
-        self._mark_handled(number)
-
-    # Handling of new events.
-
-    def _is_ignored(self, event: UserEvent) -> bool:
-        repeated = event.kind == "edit" and self._recent.has_text(event)
-        return repeated or not self._is_relevant(event)
-
-    async def _accept(self, event: UserEvent, raw: Any) -> None:
-        role = await self._authorize(event)
-        if role is None:
-            return
-        if event.callback_query_id is not None:
-            self._notices.expect_press_result(event.callback_query_id)
-        if event.kind == "unreadable":
-            await self._reject(event, _(NOT_TAKEN_TEXT))
-        elif self._needs_spooling(event):
-            await self._spool_event(event, raw)
-        else:
-            inbound = await self._composer.compose([event], role, asks=self._expects_answer(event))
-            await self._publisher.publish(event, inbound)
-        if event.kind in ("message", "edit"):
-            self._recent.record_text(event)
-
-    async def _reject(self, event: UserEvent, text: str) -> None:
-        """Tell who sent a message to the bot, if they have access, why it is not accepted."""
-        if not self._expects_answer(event):
-            return
-        if (await self._request_access(event, None)).role is not None:
-            self._notices.report_rejected(event, text)
-
-    def _is_relevant(self, event: UserEvent) -> bool:
-        """Return whether an event may be published if its sender is authorized."""
+    async def _handle(self, event: TelegramEvent, raw: Any) -> None:
         group = self._open_groups.get(event.address.session)
         # Only a complete album shows whether one of its parts mentions the bot.
-        # Of an edit the tape knows whether it changes a message that was for the bot.
-        return (
-            self._expects_answer(event)
-            or event.private
-            or (event.kind == "edit" and not event.is_forwarded)
-            or self._context.group_policy.keep_context
-            or event.media_group_id is not None
-            or (group is not None and group.accepts(event))
-        )
+        part = event.media_group_id is not None or (group is not None and group.accepts(event))
+        if self._intake.is_repeated(event) or not (part or self._intake.is_relevant(event)):
+            return
+        async with self._intake.speaking_to(event):
+            role = await self._intake.admit(event, self._intake.once)
+            if role is None:
+                if event.sender.id.startswith("-") and event.text.startswith("/pair"):
+                    self._intake.tell(event, _(_ANONYMOUS))
+                return
+            self._messenger.note_forum(event.address, is_forum=event.is_forum)
+            if event.callback_query_id is not None:
+                press = partial(self._messenger.presses.end, event.callback_query_id)
+                self._executor.submit(f"press {event.callback_query_id}", press)
+            if event.kind == "unreadable":
+                await self._intake.refuse(event, _(NOT_TAKEN_TEXT))
+            elif self._needs_spooling(event):
+                await self._spool_event(event, raw)
+            else:
+                await self._intake.publish([event], role, self._intake.once)
+            self._intake.remember_text(event)
 
-    def _expects_answer(self, event: UserEvent) -> bool:
-        if event.kind == "reaction":
-            return False
-        platform, ids = self._channel.partition("-")[0], self._moved.ids(event.address)
-        always = self._context.group_policy.always_answer
-        return event.addressed or any(f"{platform}:{one}" in always for one in ids)
-
-    async def _authorize(self, event: UserEvent) -> Role | None:
-        """Return the sender's role; if they have none, send them the reply of the access control.
-
-        Raises:
-            BusError: The access control could not store a change.
-        """
-        text = event.text if event.private and event.kind == "message" else None
-        decision = await self._request_access(event, text)
-        if decision.role is None and decision.reply is not None and self._expects_answer(event):
-            self._notices.send(event.address, decision.reply)
-        anonymous = event.sender.id.startswith("-") and event.text.startswith("/pair")
-        if decision.role is None and anonymous and event.kind == "message":
-            self._notices.send(event.address, _(_ANONYMOUS))
-        return decision.role
-
-    async def _request_access(self, event: UserEvent, text: str | None) -> AccessDecision:
-        access_request = AccessRequest(
-            address=event.address,
-            sender=event.sender,
-            private=event.private,
-            chat_ids=(event.address.chat_id,),
-            text=text,
-        )
-        return await self._context.access.authorize(access_request)
-
-    def _needs_spooling(self, event: UserEvent) -> bool:
+    def _needs_spooling(self, event: TelegramEvent) -> bool:
         lane = event.address.session
         if event.files or event.media_group_id is not None or event.is_long_text:
             return True
@@ -296,25 +150,18 @@ class TelegramIntake:
         overtakes = event.urgent and self._fetching[lane] > 0
         return self._executor.is_busy(lane) and not overtakes
 
-    async def _spool_event(self, event: UserEvent, raw: Any) -> None:
-        asks = self._expects_answer(event)
+    async def _spool_event(self, event: TelegramEvent, raw: Any) -> None:
         if self._waiting[event.address.session] >= _MAX_WAITING_MESSAGES:
-            if asks:
-                self._notices.report_rejected(
-                    event,
-                    waiting_text(_MAX_WAITING_MESSAGES),
-                )
+            await self._intake.refuse(event, waiting_text(_MAX_WAITING_MESSAGES))
             return
-        put = partial(self._spool.store_claimed, event.update_id, raw)
-        await self._publisher.notify_on_error(event, put, asks=asks)
+        await self._intake.once(event, partial(self._spool.store_claimed, event.update_id, raw))
         self._enqueue(event)
 
-    def _enqueue(self, event: UserEvent) -> None:
+    def _enqueue(self, event: TelegramEvent) -> None:
         """Queue an event in its chat's lane, with the message group that it belongs to."""
         lane = event.address.session
         self._waiting[lane] += 1
-        if event.files:
-            self._fetching[lane] += 1
+        self._fetching[lane] += bool(event.files)
         group = self._open_groups.get(lane)
         if group is not None and group.accepts(event):
             group.add(event)
@@ -332,48 +179,120 @@ class TelegramIntake:
         )
         if self._open_groups.get(lane) is group:
             del self._open_groups[lane]
-        language = await self._context.language(self._channel, events[0].sender)
         try:
-            with use_language(language):
-                async with tell_if_not_taken(partial(self._reject, events[0])):
-                    await self._publish_group(events)
-        except BusClosed:
-            return  # the spool keeps the updates for the next start
+            async with self._intake.speaking_to(events[0]):
+                await self._publish_group(events)
         except Exception:  # otherwise they would fail at every start
             logger.exception("messages of %s are skipped: they failed", lane)
         finally:
             self._waiting[lane] -= len(events)
-            self._waiting += Counter()
             self._fetching[lane] -= sum(bool(event.files) for event in events)
-            self._fetching += Counter()
+            self._waiting, self._fetching = +self._waiting, +self._fetching
         # The first part is removed last: an album without it would be published under another id.
         for event in reversed(events):
             await self._spool.remove(event.update_id)
 
+    async def _publish_group(self, events: list[TelegramEvent]) -> None:
+        until_done = self._intake.until_done
+        # The sender may have lost access while this waited. Replies to strangers were sent before.
+        access = partial(self._intake.authorize, events[0], waited=True)
+        role = (await until_done(None, access)).role
+        if role is not None and any(map(self._intake.is_relevant, events)):
+            await self._intake.publish(events, role, until_done)
+
     async def _wait_for_pending_updates(self) -> None:
         await self._caught_up.wait()
-        shared = self._context.spool
-        if shared is not None:
+        if self._shared is not None:
             # With slow storage, updates that another process received may be read late.
             with suppress(BusError):
-                for _, raw in await shared.fetch_pending(wait=False):
+                for _number, raw in await self._shared.fetch_pending(wait=False):
                     await self.handle_update(raw)
         async with self._lock:
             pass
-
-    async def _publish_group(self, events: list[UserEvent]) -> None:
-        first = events[0]
-        # The sender may have lost access while this waited. Replies to strangers were sent before.
-        decision = await self._publisher.retry(first, partial(self._request_access, first, None))
-        asks = any(self._expects_answer(event) for event in events)
-        keeps = asks or first.private or first.kind == "edit"
-        if decision.role is None or not (keeps or self._context.group_policy.keep_context):
-            return
-        compose = partial(self._composer.compose, events, decision.role, asks=asks)
-        inbound = await self._publisher.retry(first, compose)
-        await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
     def _mark_handled(self, number: int) -> None:
         self._handled[number] = None
         if len(self._handled) > _MAX_HANDLED_UPDATES:
             self._handled.popitem(last=False)
+
+
+class MessageGroup:
+    """Consecutive messages of one authorized sender in one chat that belong together."""
+
+    def __init__(self, first: TelegramEvent) -> None:
+        self.parts = [first]
+        self._closed = False
+        self._changed = anyio.Event()
+        self._close_unless_more()
+
+    def accepts(self, event: TelegramEvent) -> bool:
+        """Return whether an event is the next part of the group."""
+        last = self.parts[-1]
+        if self._closed or event.kind != "message" or last.sender.id != event.sender.id:
+            return False
+        if last.media_group_id is not None or event.media_group_id is not None:
+            return last.media_group_id == event.media_group_id
+        plain = event.is_plain_text and event.quote is None and not event.text.startswith("/")
+        return last.is_long_text and plain
+
+    def add(self, part: TelegramEvent) -> None:
+        """Add the next part."""
+        self.parts.append(part)
+        self._close_unless_more()
+        self._changed.set()
+
+    def close(self) -> None:
+        """Accept no more parts, since another message followed."""
+        self._closed = True
+        self._changed.set()
+
+    async def complete(
+        self, seconds: float, at_rest: Callable[[], Awaitable[None]]
+    ) -> list[TelegramEvent]:
+        """Return all parts once no other has arrived for some time."""
+        while not self._closed:
+            self._changed = anyio.Event()
+            with anyio.move_on_after(seconds) as waiting:
+                await self._changed.wait()
+            if waiting.cancelled_caught:
+                known = len(self.parts)
+                await at_rest()
+                if len(self.parts) == known:
+                    self._closed = True
+        return self.parts
+
+    def _close_unless_more(self) -> None:
+        last = self.parts[-1]
+        self._closed = last.kind != "message" or not (last.media_group_id or last.is_long_text)
+
+
+class SpoolConsumer:
+    """Handle the updates of a shared spool, in order."""
+
+    def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
+        self._spool = spool
+        self._intake = intake
+        self._pause = Backoff(timing)
+
+    async def run(self) -> None:
+        """Handle updates until cancelled; one that is not accepted stays, with all after it."""
+        while True:
+            batch = await self._spool.fetch_pending()
+            done: list[int] = []
+            try:
+                for number, raw in batch:
+                    await self._intake.handle_update(raw)
+                    done.append(number)
+            except BusError as error:
+                if not isinstance(error, BusClosed):
+                    logger.warning("an update was not accepted: %s", error)
+            try:
+                # Updates that wait in a lane stay in the spool until they are handled.
+                await self._spool.delete_pending(done)
+            except BusError as error:
+                logger.warning("updates that were already accepted will come again: %s", error)
+                done.clear()
+            if len(done) == len(batch):
+                self._pause.reset()
+            else:
+                await self._pause.wait()

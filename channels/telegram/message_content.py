@@ -28,13 +28,9 @@ from aiogram.types import (
 
 from bot.bus import Sender
 from bot.core.i18n import match_language
-from channels.text import as_one_word
-
-MAX_QUOTE_LENGTH = 2_000
-"""The most characters of a quote."""
+from channels.text import as_one_word, format_quote, quote_name
 
 _LONGEST_LINK = 1_000
-_NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»〝〞〟＂'))
 _SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
 
 
@@ -165,21 +161,6 @@ def forward_header(message: Message) -> str | None:
     return None
 
 
-def quote_name(name: str, number: int | None = None) -> str:
-    """Return a name, in quotation marks that it cannot contain, and the id, which is not chosen."""
-    kept = "".join(char for char in name if char.isspace() or char.isprintable())
-    kept = " ".join(kept.translate(_NO_QUOTES).split()) or "somebody"
-    return f'"{kept}"' if number is None else f'"{kept}" ({number})'
-
-
-def format_quote(author: str, said: str) -> str:
-    """Return a quote below a line that names its author, shortened if too long."""
-    said = said.strip()
-    if len(said) > MAX_QUOTE_LENGTH:
-        said = said[: MAX_QUOTE_LENGTH - 1] + "…"
-    return f"{author}\n{said}".strip()
-
-
 def replied_message(message: Message) -> Message | None:
     """Return the message that this one replies to, except the one that opened the forum topic."""
     target = message.reply_to_message
@@ -275,47 +256,38 @@ class MessagePlaceholder:
 
 def message_placeholder(message: Message) -> MessagePlaceholder:
     """Describe a message that is neither text nor file, such as a sticker or a poll."""
-    return next(
-        iter((*_of_person(message), *_of_place(message), *_of_list(message))), MessagePlaceholder()
-    )
+    told, content = next(_placeholders(message), ("", ()))
+    return MessagePlaceholder(told, " ".join(", ".join(content).split()))
 
 
-def _of_person(message: Message) -> Iterator[MessagePlaceholder]:
+def _placeholders(  # noqa: C901 - one branch for each kind
+    message: Message,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what a message is, and its parts that somebody else may have written."""
     if sticker := message.sticker:
-        yield MessagePlaceholder(f"(sticker {sticker.emoji})" if sticker.emoji else "(sticker)")
+        yield f"(sticker {sticker.emoji or ''}".strip() + ")", ()
     if contact := message.contact:
         name = " ".join(filter(None, (contact.first_name, contact.last_name)))
-        yield MessagePlaceholder("(contact)", _line(name, contact.phone_number))
+        yield "(contact)", (name, contact.phone_number)
     if dice := message.dice:
-        yield MessagePlaceholder(f"(dice {dice.emoji}: {dice.value})")
+        yield f"(dice {dice.emoji}: {dice.value})", ()
     if message.story:
-        yield MessagePlaceholder("(a story, which bots cannot see)")
+        yield "(a story, which bots cannot see)", ()
     if message.paid_media:
-        yield MessagePlaceholder("(paid media, which bots cannot see)")
-
-
-def _of_place(message: Message) -> Iterator[MessagePlaceholder]:
+        yield "(paid media, which bots cannot see)", ()
     if venue := message.venue:
         place = venue.location
-        where = f"(place: {place.latitude}, {place.longitude})"
-        yield MessagePlaceholder(where, _line(venue.title, venue.address))
+        yield f"(place: {place.latitude}, {place.longitude})", (venue.title, venue.address)
     if location := message.location:
-        yield MessagePlaceholder(f"(location: {location.latitude}, {location.longitude})")
-
-
-def _of_list(message: Message) -> Iterator[MessagePlaceholder]:
+        yield f"(location: {location.latitude}, {location.longitude})", ()
     if poll := message.poll:
         options = "; ".join(option.text for option in poll.options)
-        yield MessagePlaceholder(f"(poll: {poll.question} Options: {options})")
+        yield f"(poll: {poll.question} Options: {options})", ()
     if checklist := message.checklist:
         tasks = "; ".join(task.text for task in checklist.tasks)
-        yield MessagePlaceholder(f"(checklist: {checklist.title}: {tasks})")
+        yield f"(checklist: {checklist.title}: {tasks})", ()
     if game := message.game:
-        yield MessagePlaceholder("(game)", _line(game.title))
-
-
-def _line(*parts: str) -> str:
-    return " ".join(", ".join(parts).split())
+        yield "(game)", (game.title,)
 
 
 GROUP_TYPES = ("group", "supergroup")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, cast
 
+import anyio
 from aiogram.methods import (
+    AnswerCallbackQuery,
     DeleteMessage,
     EditMessageText,
     SendChatAction,
@@ -29,6 +32,7 @@ from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
     MessageRejected,
+    MessengerError,
     OutgoingMessage,
     Pace,
     check_file,
@@ -43,8 +47,6 @@ from channels.telegram.api import (
     UnreadableResult,
 )
 from channels.telegram.entities import FormattedText
-from channels.telegram.inbound_composer import RecentMessages
-from channels.telegram.presses import PressedButtons
 from channels.telegram.render import render, render_plain
 from channels.telegram.user_events import PRESS_ID_PREFIX
 
@@ -54,6 +56,8 @@ _PRIVATE = Pace(edit=1.0, typing=4.5)
 _GROUP = Pace(edit=3.0, typing=4.5)
 _TYPING_SECONDS = 10
 _LONGEST_DATA = 64
+_LONGEST_ALERT = 200
+_MOST_PRESSES = 1_000
 _SHORT_LABEL = 12
 _BUTTONS_IN_ROW = 3
 _GENERAL = 1
@@ -66,19 +70,22 @@ _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 class TelegramMessenger:
     """One bot's implementation of ``channels.delivery.messenger.MessengerApi``.
 
-    Args:
-        api: The Bot API client.
-        recent: Records which messages carry the last answer.
+    Attributes:
         presses: Pressed buttons that wait for their results.
     """
 
-    def __init__(
-        self, api: BotApiClient, recent: RecentMessages, presses: PressedButtons | None = None
-    ) -> None:
+    def __init__(self, api: BotApiClient, timing: TelegramTiming) -> None:
+        self.presses = PressedButtons(api, timing)
         self._api = api
-        self._recent = recent
-        self._presses = presses or PressedButtons(api, TelegramTiming())
+        self._forums: set[str] = set()
         self._drafts = True
+
+    def note_forum(self, address: Address, *, is_forum: bool) -> None:
+        """Note whether a group has topics."""
+        if is_forum:
+            self._forums.add(address.chat_id)
+        else:
+            self._forums.discard(address.chat_id)
 
     def rate_limit_key(self, address: Address) -> str:
         """Return the chat's id, since its topics share its limits."""
@@ -111,7 +118,8 @@ class TelegramMessenger:
             reply_parameters=self._reply(address, message.reply_to),
             reply_markup=_keyboard(message.buttons),
         )
-        return self._noted(message, str(await send_message(self._api, sending)))
+        sent = str(await send_message(self._api, sending))
+        return self._api.moved.marked(address, sent)
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
         """Send a file as a document; return its message's id.
@@ -127,15 +135,8 @@ class TelegramMessenger:
             document=FSInputFile(file.path, file.name),
             disable_content_type_detection=True,
         )
-        return self._noted(message, str(await send_document(self._api, sending)))
-
-    def _noted(
-        self, message: OutgoingMessage[FormattedText] | OutgoingMessage[OutgoingFile], sent: str
-    ) -> str:
-        """Record which message carries the last answer; return its id."""
-        sent = self._api.moved.marked(message.address, sent)
-        self._recent.record_answer(message.address.session, message.key.rpartition("/")[0], sent)
-        return sent
+        sent = str(await send_document(self._api, sending))
+        return self._api.moved.marked(address, sent)
 
     async def edit(
         self,
@@ -174,12 +175,12 @@ class TelegramMessenger:
     ) -> bool:
         """Show the text in an alert."""
         text = "\n".join(piece.text for piece in pieces)
-        return await self._presses.tell(press.removeprefix(PRESS_ID_PREFIX), text)
+        return await self.presses.tell(press.removeprefix(PRESS_ID_PREFIX), text)
 
     async def typing(self, address: Address) -> None:
         """Display the typing indicator, which Telegram shows for five seconds."""
         topic = _topic(address)
-        if topic is None and self._recent.is_forum(address.chat_id):
+        if topic is None and address.chat_id in self._forums:
             topic = _GENERAL
         action = SendChatAction(
             chat_id=int(address.chat_id), action="typing", message_thread_id=topic
@@ -223,6 +224,47 @@ class TelegramMessenger:
         except MessageGone:
             return None
         return ReplyParameters(message_id=number, allow_sending_without_reply=True)
+
+
+class PressedButtons:
+    """Answer each press of a button once: with its result, or with nothing if that does not come soon."""
+
+    def __init__(self, api: BotApiClient, timing: TelegramTiming) -> None:
+        self._api = api
+        self._seconds = timing.press_wait
+        self._results: OrderedDict[str, anyio.Event] = OrderedDict()
+
+    async def end(self, callback: str) -> None:
+        """Wait a while for the result of a press, then end its loading animation without one."""
+        came = self._results.setdefault(callback, anyio.Event())
+        if len(self._results) > _MOST_PRESSES:
+            self._results.popitem(last=False)
+        with anyio.move_on_after(self._seconds):
+            await came.wait()
+        if not came.is_set():
+            came.set()
+            await self._answer(callback, "")
+
+    async def tell(self, callback: str, text: str) -> bool:
+        """Show who pressed a button a text, or none; return False if it is too late or too long."""
+        came = self._results.setdefault(callback, anyio.Event())
+        if came.is_set():
+            return False
+        came.set()
+        short = len(text) <= _LONGEST_ALERT
+        return await self._answer(callback, text if short else "") and short
+
+    async def _answer(self, callback: str, text: str) -> bool:
+        answering = AnswerCallbackQuery(
+            callback_query_id=callback, text=text or None, show_alert=bool(text) or None
+        )
+        try:
+            await self._api(answering, seconds=_TYPING_SECONDS)
+        except MessengerError as error:
+            # Too old: the loading animation has ended by itself.
+            logger.debug("a pressed button was not acknowledged: %s", error)
+            return False
+        return True
 
 
 def _private(address: Address) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from bot.bus import Address
 from channels.base import MoveChats
 from channels.delivery.messenger import MessageGone
-from channels.telegram.user_events import UserEvent
+from channels.telegram.user_events import TelegramEvent
 
 logger = logging.getLogger(__name__)
 
@@ -62,17 +62,21 @@ class MovedChats:
                 first = old if isinstance(old, int) else here
                 await self.learn({first: new if isinstance(new, int) else here})
 
-    def in_session(self, event: UserEvent) -> UserEvent:
+    def in_session(self, event: TelegramEvent) -> TelegramEvent:
         """Return an event of a new chat as one of the session that it continues."""
         chat = int(event.address.chat_id)
         old = next((old for old, new in self._ids.items() if new == chat), None)
         if old is None:
-            return event
+            new = self.moved_to(event.address)
+            both = event.chat_ids if new is None else (*event.chat_ids, new)
+            return replace(event, chat_ids=both, moved_to=new)
         number, answered = event.message_id, event.answered_message_id
         rest = event.id.removeprefix(number)
         return replace(
             event,
             address=Address(event.address.channel, str(old), event.address.topic),
+            chat_ids=(str(old), str(chat)),
+            moved_to=str(chat),
             message_id=f"{number}{_MARK}",
             id=event.id if rest == event.id else f"{number}{_MARK}{rest}",
             answered_message_id=None if answered is None else f"{answered}{_MARK}",
@@ -94,10 +98,6 @@ class MovedChats:
         ):
             raise MessageGone(f"{message_id!r} is not a Telegram message")  # for the log
         return int(number)
-
-    def ids(self, address: Address) -> tuple[str, ...]:
-        """Return the ids of a session's chat: the first one, and the present one if it moved."""
-        return tuple(filter(None, (address.chat_id, self.moved_to(address))))
 
     def moved_to(self, address: Address) -> str | None:
         """Return the present id of a session's chat, if it has another than the session."""

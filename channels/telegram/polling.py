@@ -1,4 +1,4 @@
-"""Receive updates by long polling or from a shared spool.
+"""Receive updates by long polling.
 
 Telegram is asked to drop an update (by ``offset``) only after the intake has accepted it.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from aiogram.methods import DeleteWebhook, TelegramMethod
 
-from bot.bus import BusClosed, BusError, SharedSpool
+from bot.bus import BusClosed, BusError
 from bot.core.i18n import _
 from channels.base import ConnectionStatus
 from channels.delivery.messenger import MessengerError, RateLimited
@@ -19,39 +19,6 @@ from channels.telegram.api import Backoff, BotApiClient, TelegramTiming, Updates
 from channels.telegram.intake import TelegramIntake
 from channels.telegram.updates import read_update_id
 from channels.telegram.user_events import ALLOWED_UPDATES
-
-
-class SpoolConsumer:
-    """Handle the updates of a shared spool, in order."""
-
-    def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
-        self._spool = spool
-        self._intake = intake
-        self._pause = Backoff(timing)
-
-    async def run(self) -> None:
-        """Handle updates until cancelled; one that is not accepted stays, with all after it."""
-        while True:
-            batch = await self._spool.fetch_pending()
-            done: list[int] = []
-            try:
-                for number, raw in batch:
-                    await self._intake.handle_update(raw)
-                    done.append(number)
-            except BusError as error:
-                if not isinstance(error, BusClosed):
-                    logger.warning("an update was not accepted: %s", error)
-            try:
-                # Updates that wait in a lane stay in the spool until they are handled.
-                await self._spool.delete_pending(done)
-            except BusError as error:
-                logger.warning("updates that were already accepted will come again: %s", error)
-                done.clear()
-            if len(done) == len(batch):
-                self._pause.reset()
-            else:
-                await self._pause.wait()
-
 
 logger = logging.getLogger(__name__)
 

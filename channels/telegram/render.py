@@ -17,8 +17,6 @@ from channels.telegram.entities import (
     Entity,
     FormattedText,
     StyledSpan,
-    TableBuilder,
-    TextBuilder,
     split_formatted_text,
 )
 from channels.telegram.latex import (
@@ -30,9 +28,11 @@ from channels.telegram.latex import (
 from channels.text import (
     LITERAL_PATTERN,
     SPOILER_PATTERN,
+    Alignment,
     check_limit,
     clean_text,
     fence_info,
+    format_table,
     has_visible_text,
     split_plain_text,
     web_url,
@@ -74,6 +74,7 @@ def render_plain(markdown: str, limit: int = LIMIT) -> list[str]:
     return split_plain_text(markdown, limit)
 
 
+_SIDES: dict[str, Alignment] = {"Right": "right", "Center": "center"}
 _STYLES = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\[((?:[^\]\\]|\\.)+)\]:")
@@ -93,19 +94,130 @@ def parse_markdown(source: str) -> tuple[str, list[StyledSpan]]:
     return _Reader(data).read(parser_events)
 
 
+class _Sheet:
+    """Text with styles over it, while it is written.
+
+    Attributes:
+        spans: The styled ranges so far.
+        links: The label and URL of each link in a table's cell, which cannot contain links.
+        bullet: Written before the next text, such as a list marker or indentation.
+        at_block_start: Whether the next block continues at the current position, like the first one
+            of a quote.
+        is_cell: Whether it is a table's cell: one line without styles.
+    """
+
+    def __init__(self, *, is_cell: bool = False) -> None:
+        self.spans: list[StyledSpan] = []
+        self.links: list[tuple[str, str]] = []
+        self.bullet = ""
+        self.at_block_start = False
+        self.is_cell = is_cell
+        self._parts: list[str] = []
+        self._length = 0
+        self._owed = 0
+        self._styles: list[tuple[str, int]] = []
+
+    def text(self, start: int = 0) -> str:
+        """Return the text from an index on."""
+        return "".join(self._parts)[start:]
+
+    def owe(self, lines: int) -> None:
+        """Require at least this many line breaks before the next text."""
+        self._owed = max(self._owed, 0 if self.is_cell else lines)
+
+    def write(self, text: str) -> None:
+        """Append text, after pending line breaks and bullets."""
+        if self.is_cell:
+            text = text.replace("\n", " ")
+        ended = text.removesuffix("\n")
+        shown = ended.lstrip(" ") if self._owed else ended
+        if shown:
+            self.position()
+            self._append(shown)
+        if ended != text:
+            self.owe(1)
+
+    def position(self) -> int:
+        """Write pending line breaks and bullets; return the index at which the next text begins."""
+        owed, bullet = self._owed, self.bullet
+        self._owed, self.bullet, self.at_block_start = 0, "", False
+        if self._length:
+            self._append("\n" * owed)
+        self._append(bullet)
+        return self._length
+
+    def begin_block(self, indent: str) -> None:
+        """Begin a block on its own line, unless a bullet or a quote has begun it already."""
+        if not (self.bullet or self.at_block_start):
+            self.owe(1)
+            self.bullet = indent
+
+    def end_line(self) -> None:
+        """Begin a new line, after a bullet that has no text."""
+        if self.bullet.strip():
+            self.position()
+        if not self.at_block_start:
+            self.owe(1)
+
+    def open_style(self, kind: str) -> None:
+        """Begin a style."""
+        if not self.is_cell:
+            self._styles.append((kind, self.position()))
+
+    def close_style(self, kind: str) -> None:
+        """End the most recently begun style of this kind."""
+        kinds = [style for style, _ in self._styles]
+        if kind in kinds:
+            _, start = self._styles.pop(len(kinds) - 1 - kinds[::-1].index(kind))
+            # Nested styles of the same kind become one span.
+            if kinds.count(kind) == 1:
+                self.add_span(kind, start)
+
+    def add_span(self, kind: str, start: int, url: str | None = None) -> None:
+        """Style the text from an index on."""
+        if start < self._length and not self.is_cell:
+            self.spans.append(StyledSpan(kind, start, self._length, url))
+
+    def code(self, kind: str, text: str, language: str | None = None) -> None:
+        """Write code, which interrupts all styles."""
+        start = self.position()
+        for style, begun in dict(reversed(self._styles)).items():
+            self.add_span(style, begun)
+        self._append(text)
+        self.spans.append(StyledSpan(kind, start, self._length, None, language))
+        self._styles = [(style, self._length) for style, _ in self._styles]
+
+    def code_block(self, text: str, language: str | None = None) -> None:
+        """Write a code block on its own lines."""
+        if text.strip():
+            if self.bullet.strip():
+                self.position()
+            self.bullet = ""
+            self.end_line()
+            self.code("pre", text, language)
+
+    def _append(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
+
+
 class _Reader:
     """Convert the parser events of one document to text and spans."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._literal = _literals(source)
-        self._sheet = TextBuilder()
+        self._sheet = self._page = _Sheet()
         self._lists: list[int | None] = []
         self._quotes: list[int] = []
         self._links: list[tuple[str, int]] = []
         self._code: list[str] | None = None
         self._language = ""
-        self._table = TableBuilder()
+        self._rows: list[list[str]] = []
+        self._alignments: list[Alignment] = []
+        self._cell_links: list[tuple[str, str]] = []
+        self._cell_end = 0
 
     def read(self, parser_events: list[ParserEvent]) -> tuple[str, list[StyledSpan]]:
         depth, last = 0, 0
@@ -121,103 +233,122 @@ class _Reader:
         self._definitions(last, len(self._source), used)
         return self._sheet.text(), self._sheet.spans
 
-    def _take(self, event: Any, where: SourceRange) -> None:
-        if isinstance(event, str):
-            self._break(event)
-            return
-        ((kind, value),) = event.items()
-        if kind == "Start":
-            self._start(value, where)
-        elif kind == "End":
-            self._end(value, where)
-        elif kind == "Text":
-            self._text(value)
-        elif kind == "Code":
-            self._code_span(value)
-        elif kind in ("InlineHtml", "Html"):
-            self._write(_LINE_BREAK.sub(" " if self._table.in_cell else "\n", value))
-        elif kind in ("InlineMath", "DisplayMath"):
-            self._formula(value, where, display=kind == "DisplayMath")
-        elif kind == "TaskListMarker":
-            self._sheet.bullet = self._indent() + ("☑ " if value else "☐ ")
-        elif kind == "FootnoteReference":
-            self._write(f"[{value}]")
+    def _take(  # noqa: C901, PLR0912 - a branch for each event
+        self, event: Any, where: SourceRange
+    ) -> None:
+        match event:
+            case "Rule":
+                self._paragraph(_RULE)
+                self._close()
+            case str() if self._sheet.is_cell:
+                self._sheet.write(" ")
+            case str():
+                self._sheet.owe(1)
+            case {"Start": tag}:
+                self._start(*tag_parts(tag), where)
+            case {"End": tag}:
+                self._end(tag_parts(tag)[0], where)
+            case {"Text": text}:
+                self._text(text)
+            case {"Code": text} if _COMMAND.fullmatch(text):
+                # As plain text, Telegram makes it a command that is sent with a tap.
+                self._sheet.write(text)
+            case {"Code": text}:
+                self._inline_code(text)
+            case {"InlineHtml": text} | {"Html": text}:
+                self._sheet.write(_LINE_BREAK.sub(" " if self._sheet.is_cell else "\n", text))
+            case {"InlineMath": tex}:
+                self._formula(tex, where, display=False)
+            case {"DisplayMath": tex}:
+                self._formula(tex, where, display=True)
+            case {"TaskListMarker": done}:
+                self._sheet.bullet = self._indent() + ("☑ " if done else "☐ ")
+            case {"FootnoteReference": label}:
+                self._sheet.write(f"[{label}]")
 
-    def _break(self, event: str) -> None:
-        if event == "Rule":
-            self._open()
-            self._write(_RULE)
-            self._close()
-        elif self._table.in_cell:
-            self._table.write(" ")
-        else:
-            self._sheet.require_line_breaks(1)
+    def _start(self, kind: str, value: Any, where: SourceRange) -> None:  # noqa: C901, PLR0912 - a branch for each tag
+        sheet = self._sheet
+        match kind:
+            case "Strong" | "Emphasis" | "Strikethrough":
+                self._style(kind, where, begins=True)
+            case "Link" | "Image":
+                self._links.append((value["dest_url"], sheet.position()))
+            case "Paragraph" | "HtmlBlock":
+                self._open()
+            case "Heading":
+                self._open()
+                sheet.open_style("bold")
+            case "List":
+                self._open()
+                self._lists.append(value)
+            case "Item":
+                self._item()
+            case "BlockQuote":
+                if sheet.bullet.strip():
+                    sheet.position()
+                sheet.bullet = ""
+                sheet.end_line()
+                self._quotes.append(sheet.position())
+                sheet.at_block_start = True
+            case "FootnoteDefinition":
+                self._paragraph(f"[{value}] ")
+                sheet.at_block_start = True
+            case "CodeBlock":
+                self._language, more = code_fence(value)
+                self._code = [f"{more}\n"] if more else []
+            case "Table":
+                self._rows, self._cell_links = [], []
+                self._alignments = [_SIDES.get(side, "left") for side in value or ()]
+            case "TableHead" | "TableRow":
+                self._rows.append([])
+            case "TableCell":
+                self._sheet = _Sheet(is_cell=True)
 
-    def _start(self, tag: Any, where: SourceRange) -> None:
-        kind, value = tag_parts(tag)
-        if kind in _STYLES:
-            self._style(kind, where, begins=True)
-        elif kind in ("Link", "Image"):
-            self._links.append((value["dest_url"], self._position()))
-        elif kind in ("Paragraph", "HtmlBlock"):
-            self._open()
-        elif kind == "Heading":
-            self._open()
-            self._sheet.open_style("bold")
-        elif kind in ("List", "Item", "BlockQuote", "FootnoteDefinition"):
-            self._start_container(kind, value)
-        elif kind == "CodeBlock":
-            self._language, more = code_fence(value)
-            self._code = [f"{more}\n"] if more else []
-        else:
-            self._table.start(kind, value)
-
-    def _start_container(self, kind: str, value: Any) -> None:
-        if kind == "List":
-            self._open()
-            self._lists.append(value)
-        elif kind == "Item":
-            self._item()
-        elif kind == "BlockQuote":
-            self._sheet.start_line()
-            self._quotes.append(self._sheet.position())
-            self._sheet.at_block_start = True
-        else:
-            self._open()
-            self._write(f"[{value}] ")
-            self._sheet.at_block_start = True
-
-    def _end(self, tag: Any, where: SourceRange) -> None:
-        kind, _ = tag_parts(tag)
-        if kind in _STYLES:
-            self._style(kind, where, begins=False)
-        elif kind in ("Link", "Image"):
-            self._end_link()
-        elif kind in ("Paragraph", "HtmlBlock", "FootnoteDefinition"):
-            self._close()
-        elif kind == "Heading":
-            self._sheet.close_style("bold")
-            self._close(1)
-        elif kind in ("List", "Item", "BlockQuote"):
-            self._end_container(kind)
-        elif kind == "CodeBlock":
-            self._end_code()
-        elif kind == "Table":
-            self._end_table()
-        elif kind == "TableCell":
-            self._table.end_cell(where["end"])
-        elif kind in ("TableHead", "TableRow"):
-            rest = self._source[self._table.cell_end : where["end"]].decode("utf-8")
-            self._table.end_row(rest)
-
-    def _end_container(self, kind: str) -> None:
-        if kind == "List":
-            self._lists.pop()
-            self._close()
-        elif kind == "Item":
-            self._sheet.end_item()
-        else:
-            self._end_quote()
+    def _end(self, kind: str, where: SourceRange) -> None:  # noqa: C901, PLR0912 - a branch for each tag
+        sheet = self._sheet
+        match kind:
+            case "Strong" | "Emphasis" | "Strikethrough":
+                self._style(kind, where, begins=False)
+            case "Link" | "Image":
+                self._end_link()
+            case "Paragraph" | "HtmlBlock" | "FootnoteDefinition":
+                self._close()
+            case "Heading":
+                sheet.close_style("bold")
+                self._close(1)
+            case "List":
+                self._lists.pop()
+                self._close()
+            case "Item":
+                sheet.end_line()
+            case "BlockQuote":
+                start = self._quotes.pop()
+                if not self._quotes:
+                    sheet.add_span("blockquote", start)
+                sheet.at_block_start = False
+                self._close()
+            case "CodeBlock":
+                text = "".join(self._code or ()).removesuffix("\n")
+                self._code = None
+                sheet.code_block(text, self._language or None)
+                self._close()
+            case "TableCell":
+                self._rows[-1].append(sheet.text())
+                self._cell_links += sheet.links
+                self._sheet, self._cell_end = self._page, where["end"]
+            case "TableHead" | "TableRow":
+                # The parser drops cells beyond the table's columns, which are text of the model.
+                rest = self._source[self._cell_end : where["end"]].decode("utf-8")
+                if rest.strip(" |\n>"):
+                    self._rows[-1] += [cell.strip() for cell in rest.strip(" |\n").split("|")]
+            case "Table":
+                sheet.code_block(format_table(self._rows, self._alignments))
+                for label, url in self._cell_links:
+                    sheet.owe(1)
+                    start = sheet.position()
+                    sheet.write(label)
+                    sheet.add_span("text_link", start, url)
+                self._close()
 
     def _style(self, kind: str, where: SourceRange, *, begins: bool) -> None:
         start, end = where["start"], where["end"]
@@ -226,12 +357,10 @@ class _Reader:
             doubled = self._source[start : start + 1] == self._source[start + 1 : start + 2]
             count = 2 if kind != "Emphasis" and doubled else 1
             place = start if begins else end - count
-            self._write(self._source[place : place + count].decode("utf-8"))
+            self._sheet.write(self._source[place : place + count].decode("utf-8"))
         # A single tilde means "about".
         elif kind == "Strikethrough" and self._source[start : start + 2] != b"~~":
-            self._write("~")
-        elif self._table.in_cell:
-            return
+            self._sheet.write("~")
         elif begins:
             self._sheet.open_style(_STYLES[kind])
         else:
@@ -241,118 +370,78 @@ class _Reader:
         self._sheet.begin_block(self._indent(inner=True))
 
     def _close(self, gap: int = 2) -> None:
-        self._sheet.require_line_breaks(1 if self._lists else gap)
+        self._sheet.owe(1 if self._lists else gap)
+
+    def _paragraph(self, text: str) -> None:
+        self._open()
+        self._sheet.write(text)
 
     def _indent(self, *, inner: bool = False) -> str:
         return "  " * (len(self._lists) - (not inner))
 
     def _item(self) -> None:
         number = self._lists[-1]
-        self._sheet.end_item()
+        self._sheet.end_line()
         self._sheet.bullet = self._indent() + ("• " if number is None else f"{number}. ")
         if number is not None:
             self._lists[-1] = number + 1
 
-    def _end_quote(self) -> None:
-        start = self._quotes.pop()
-        if not self._quotes:
-            self._sheet.add_span("blockquote", start)
-        self._sheet.at_block_start = False
-        self._close()
-
-    def _end_code(self) -> None:
-        text = "".join(self._code or ()).removesuffix("\n")
-        self._code = None
-        self._sheet.block("pre", text, language=self._language or None)
-        self._close()
-
-    def _end_table(self) -> None:
-        self._sheet.block("pre", self._table.text())
-        for label, url in self._table.links:
-            self._sheet.require_line_breaks(1)
-            start = self._sheet.position()
-            self._sheet.write(label)
-            self._sheet.add_span("text_link", start, url=url)
-        self._table = TableBuilder()
-        self._close()
-
-    def _write(self, text: str) -> None:
-        if self._table.in_cell:
-            self._table.write(text)
-        elif text.endswith("\n"):
-            self._sheet.write(text[:-1])
-            self._sheet.require_line_breaks(1)
-        else:
-            self._sheet.write(text)
-
     def _text(self, text: str) -> None:
+        sheet = self._sheet
         if self._code is not None:
             self._code.append(text)
             return
-        if self._table.in_cell or ("||" not in text and "://" not in text):
-            self._write(text)
+        if sheet.is_cell or ("||" not in text and "://" not in text):
+            sheet.write(text)
             return
         last = 0
         for match in _SPECIAL.finditer(text):
-            self._write(text[last : match.start()])
+            sheet.write(text[last : match.start()])
             last = match.end()
             if match[1] is None:
                 self._inline_code(match[0])
                 continue
-            start = self._sheet.position()
-            self._write(match[1])
-            self._sheet.add_span("spoiler", start)
-        self._write(text[last:])
-
-    def _code_span(self, text: str) -> None:
-        if _COMMAND.fullmatch(text):
-            # As plain text, Telegram makes it a command that is sent with a tap.
-            self._write(text)
-        else:
-            self._inline_code(text)
+            start = sheet.position()
+            sheet.write(match[1])
+            sheet.add_span("spoiler", start)
+        sheet.write(text[last:])
 
     def _inline_code(self, text: str) -> None:
-        if self._table.in_cell or any(web_url(url) for url, _ in self._links):
-            self._write(text)
-        else:
-            self._sheet.code(text)
+        if self._sheet.is_cell or any(web_url(url) for url, _ in self._links):
+            self._sheet.write(text)
+        elif text:
+            self._sheet.code("code", text)
 
     def _formula(self, tex: str, where: SourceRange, *, display: bool) -> None:
         start, end = where["start"], where["end"]
         before = self._source[max(0, start - 1) : start].decode("utf-8", "replace")
         after = self._source[end : end + 1].decode("utf-8", "replace")
         if not display and not is_formula(tex, before=before, after=after):
-            self._write(self._source[start:end].decode("utf-8"))
+            self._sheet.write(self._source[start:end].decode("utf-8"))
             return
         text = latex_to_unicode(tex) or tex.strip()
-        if display and not (self._table.in_cell or self._links):
-            self._sheet.block("pre", text)
-            self._sheet.require_line_breaks(1)
+        if display and not (self._sheet.is_cell or self._links):
+            self._sheet.code_block(text)
+            self._sheet.owe(1)
         else:
-            self._write(text)
-
-    def _position(self) -> int:
-        return self._table.length if self._table.in_cell else self._sheet.position()
+            self._sheet.write(text)
 
     def _end_link(self) -> None:
-        url, start = self._links.pop()
-        in_cell = self._table.in_cell
-        label = self._table.text_from(start) if in_cell else self._sheet.text_from(start)
-        address = web_url(url)
+        (url, start), sheet = self._links.pop(), self._sheet
+        label, address = sheet.text(start), web_url(url)
         if not has_visible_text(label):
-            self._write(shorten_url(url))
+            sheet.write(shorten_url(url))
             label = url
         if self._links:
             return
-        if address is None:
-            if url and label not in (url, url.removeprefix("mailto:")):
-                self._write(" (")
-                self._inline_code(shorten_url(url))
-                self._write(")")
-        elif in_cell:
-            self._table.links.append((label, address))
-        else:
-            self._sheet.add_span("text_link", start, url=address)
+        if address is not None and sheet.is_cell:
+            sheet.links.append((label, address))
+        elif address is not None:
+            sheet.add_span("text_link", start, address)
+        elif url and label not in (url, url.removeprefix("mailto:")):
+            sheet.write(" (")
+            self._inline_code(shorten_url(url))
+            sheet.write(")")
 
     def _definitions(self, start: int, end: int, used: set[str]) -> None:
         """Write link reference definitions that no link uses, since they were meant as text."""
@@ -362,8 +451,7 @@ class _Reader:
         for line in text.split("\n"):
             match = _DEFINITION.match(line.strip())
             if match is None or match[1].casefold() not in used:
-                self._open()
-                self._write(line.strip())
+                self._paragraph(line.strip())
                 self._close(1)
         self._close()
 

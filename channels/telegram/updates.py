@@ -6,8 +6,9 @@ An update that cannot be parsed affects no others; its sender is told.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 
 from bot.core.i18n import _
 from channels.telegram.message_content import GROUP_TYPES, BotIdentity
-from channels.telegram.user_events import UserEvent, migrated_ids, read_update
+from channels.telegram.user_events import TelegramEvent, migrated_ids, read_update
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class UpdateReader:
         self._announce = announce
         self._news: dict[str, set[str]] = {}
 
-    def read(self, raw: Any) -> UserEvent | None:
+    def read(self, raw: Any) -> TelegramEvent | None:
         """Return the event in an update; None if it is irrelevant, or malformed and nobody's."""
         try:
             update = validate_update(raw)
@@ -56,7 +57,7 @@ class UpdateReader:
             logger.warning("the update %s is skipped: invalid time", read_update_id(raw))
         return self._unreadable(raw)
 
-    def _unreadable(self, raw: Any) -> UserEvent | None:
+    def _unreadable(self, raw: Any) -> TelegramEvent | None:
         """Return who sent an unreadable update where, as far as it says so."""
         with suppress(ValidationError, ValueError, KeyError, TypeError, AttributeError):
             query = raw.get("callback_query") or {}
@@ -76,7 +77,7 @@ class UpdateReader:
                     told = {**bare, **{name: message[name] for name in kept if name in message}}
                     update = Update.model_validate({"update_id": raw["update_id"], "message": told})
                     event = read_update(update, self._channel, self._me)
-                    if isinstance(event, UserEvent):
+                    if isinstance(event, TelegramEvent):
                         addressed = event.addressed or bool(query)
                         return replace(event, kind="unreadable", addressed=addressed)
         return None
@@ -110,13 +111,39 @@ def validate_update(raw: Any) -> Update:
         try:
             return Update.model_validate(raw)
         except ValidationError as error:
-            found = sanitize_update(raw, error)
-            if found is None:
+            left_out = _without_malformed(raw, error)
+            if left_out is None:
                 raise
-            raw, left_out = found
-            names = ", ".join(sorted(left_out))
-            logger.info("the update %s is read without its %s", read_update_id(raw), names)
+            raw = left_out
     return Update.model_validate(raw)
+
+
+def _without_malformed(raw: Any, error: ValidationError) -> dict[str, Any] | None:
+    """Return an update without the malformed fields of its message, or None if none can be left out.
+
+    Of the message that it replies to, the rest can still be quoted.
+    """
+    smaller, names = deepcopy(raw), set()
+    # Without the input, which may be a stranger's text.
+    wrong = {each["loc"] for each in error.errors(include_url=False, include_input=False)}
+    for path in _PLACES:
+        message = smaller
+        for step in path:
+            message = message.get(step) if isinstance(message, dict) else None
+        for where in [each for each in wrong if message and each[: len(path)] == path]:
+            # A location may also contain the names of a union's members.
+            name = next((str(one) for one in where[len(path) :] if one in message), None)
+            if name is None or name in _NEEDED or (*path, name) in names:
+                continue
+            wrong.discard(where)
+            names.add((*path, name))
+            if name in _REPLACEMENTS and message[name] != _REPLACEMENTS[name]:
+                message[name] = _REPLACEMENTS[name]
+            else:
+                del message[name]
+    shown = ", ".join(sorted(".".join(each) for each in names))
+    logger.info("the update %s is read without its %s", read_update_id(raw), shown)
+    return smaller if names else None
 
 
 def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
@@ -147,9 +174,14 @@ def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
     return None
 
 
-Json = dict[str, Any]
+_TARGET = "reply_to_message"
+_PLACES = tuple(
+    (*path, *more)
+    for more in ((_TARGET,), ())
+    for path in (("message",), ("edited_message",), ("callback_query", "message"))
+)
+"""Where messages stand in an update, those that are replied to first."""
 
-_PLACES = (("message",), ("edited_message",), ("callback_query", "message"))
 _NEEDED = frozenset(
     {
         "message_id",
@@ -166,75 +198,8 @@ _NEEDED = frozenset(
         "migrate_from_chat_id",
     }
 )
-_REPLACEMENTS: dict[str, Json] = {
+_REPLACEMENTS: dict[str, dict[str, Any]] = {
     "forward_origin": {"type": "hidden_user", "sender_user_name": "somebody", "date": 0},
     "via_bot": {"id": 0, "is_bot": True, "first_name": "a bot"},
 }
-_TARGET = "reply_to_message"
 _KEPT_UNREADABLE = ("text", "entities", "caption", "caption_entities", _TARGET)
-
-
-def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] | None:
-    """Return an update without the malformed fields of its message, and these fields' names.
-
-    Returns:
-        None if no field can be left out.
-    """
-    if not isinstance(raw, dict):
-        return None
-    for path in _PLACES:
-        trail: list[Json] = [raw]
-        for name in path:
-            inner = trail[-1].get(name)
-            trail.append(inner if isinstance(inner, dict) else {})
-        message = trail.pop()
-        if not message:
-            continue
-        wrong = [
-            other["loc"][len(path) :] for other in _errors(error) if _below(other["loc"], path)
-        ]
-        smaller, left_out = _without(message, wrong)
-        if not left_out:
-            return None
-        for outer, name in zip(reversed(trail), reversed(path), strict=True):
-            smaller = {**outer, name: smaller}
-        return smaller, left_out
-    return None
-
-
-def _errors(error: ValidationError) -> Iterable[Any]:
-    # Without the input, which may be a stranger's text.
-    return error.errors(include_url=False, include_context=False, include_input=False)
-
-
-def _below(where: tuple[int | str, ...], path: tuple[str, ...]) -> bool:
-    return where[: len(path)] == path
-
-
-def _without(message: Json, wrong: list[tuple[int | str, ...]]) -> tuple[Json, set[str]]:
-    kept, left_out = dict(message), set()
-    for where in wrong:
-        # A location may also contain the names of a union's members.
-        name = next((str(one) for one in where if one in message), None)
-        if name is None or name in _NEEDED:
-            continue
-        inner = _inside(message[name], where) if name == _TARGET else None
-        if inner is not None and isinstance(kept.get(name), dict):
-            # The rest of the message that is replied to can still be quoted.
-            kept[name] = {one: value for one, value in kept[name].items() if one != inner}
-            left_out.add(f"{name}.{inner}")
-            continue
-        kept.pop(name, None)
-        if name in _REPLACEMENTS and message[name] != _REPLACEMENTS[name]:
-            kept[name] = _REPLACEMENTS[name]
-        left_out.add(name)
-    return kept, left_out
-
-
-def _inside(target: Any, where: tuple[int | str, ...]) -> str | None:
-    """Return the malformed field of the replied message; None if it cannot be left out alone."""
-    if not isinstance(target, dict):
-        return None
-    below = where[where.index(_TARGET) + 1 :]
-    name = next((str(one) for one in below if one in target), None)
-    return None if name in _NEEDED else name

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from aiogram.types import (
     CallbackQuery,
@@ -25,13 +24,13 @@ from aiogram.types import (
     Update,
 )
 
-from bot.bus import Address, Sender
+from bot.bus import Address
+from channels.intake import Event, FileKind, SentFile
 from channels.telegram.message_content import (
     GROUP_TYPES,
     BotIdentity,
     MessagePlaceholder,
     ParsedText,
-    format_quote,
     forward_header,
     message_placeholder,
     message_sender,
@@ -42,9 +41,7 @@ from channels.telegram.message_content import (
     replied_message,
     reply_quote,
 )
-from channels.text import utf16_length
-
-FileKind = Literal["image", "voice", "audio", "video", "document"]
+from channels.text import format_quote, utf16_length
 
 _LONGEST_SIDE = 1_280
 _LARGEST_PHOTO = 5 * 1024 * 1024
@@ -52,35 +49,12 @@ _UNKNOWN = "application/octet-stream"
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramFile:
-    """A file of a message.
-
-    Attributes:
-        file_id: Telegram's id of the file, valid for this bot only.
-        kind: As in ``bot.bus.Attachment``.
-        name: The file's name, or a default for its kind.
-        mime: The media type that Telegram states.
-        size: The bytes that Telegram states; None if it states none.
-        quoted: Whether it is a file of the message that is replied to.
-        author: Who sent a quoted file, and must have access here; None if nobody must.
-    """
-
-    file_id: str
-    kind: FileKind
-    name: str
-    mime: str
-    size: int | None
-    quoted: bool = False
-    author: Sender | None = None
-
-
-def message_files(message: Message) -> tuple[TelegramFile, ...]:
+def message_files(message: Message) -> tuple[SentFile, ...]:
     """Return a message's files: at most one, although Telegram may list it in two fields."""
     return tuple(_files(message))[:1]
 
 
-def quoted_files(message: Message, me: BotIdentity) -> tuple[TelegramFile, ...]:
+def quoted_files(message: Message, me: BotIdentity) -> tuple[SentFile, ...]:
     """Return the files of the message that this one replies to: at most one."""
     target = replied_message(message) or message.external_reply
     if target is None:
@@ -89,21 +63,21 @@ def quoted_files(message: Message, me: BotIdentity) -> tuple[TelegramFile, ...]:
     return tuple(replace(one, quoted=True, author=author) for one in _files(target))[:1]
 
 
-def _files(message: Message | ExternalReplyInfo) -> Iterator[TelegramFile]:
+def _files(message: Message | ExternalReplyInfo) -> Iterator[SentFile]:
     if voice := message.voice:
         mime = voice.mime_type or "audio/ogg"
-        yield TelegramFile(voice.file_id, "voice", "voice.ogg", mime, voice.file_size)
+        yield SentFile(voice.file_id, "voice", "voice.ogg", mime, voice.file_size)
     if audio := message.audio:
         name = audio.file_name or audio.title or "audio.mp3"
-        yield TelegramFile(
+        yield SentFile(
             audio.file_id, "audio", name, audio.mime_type or "audio/mpeg", audio.file_size
         )
     if note := message.video_note:
-        yield TelegramFile(note.file_id, "video", "video_note.mp4", "video/mp4", note.file_size)
+        yield SentFile(note.file_id, "video", "video_note.mp4", "video/mp4", note.file_size)
     if video := message.video or message.animation:
         word = "video.mp4" if message.video else "animation.mp4"
         mime = video.mime_type or "video/mp4"
-        yield TelegramFile(video.file_id, "video", video.file_name or word, mime, video.file_size)
+        yield SentFile(video.file_id, "video", video.file_name or word, mime, video.file_size)
     if document := message.document:
         yield _document(document)
     photo = message.photo
@@ -111,13 +85,13 @@ def _files(message: Message | ExternalReplyInfo) -> Iterator[TelegramFile]:
         photo = message.live_photo.photo
     if photo:
         size = _size(photo)
-        yield TelegramFile(size.file_id, "image", "photo.jpg", "image/jpeg", size.file_size)
+        yield SentFile(size.file_id, "image", "photo.jpg", "image/jpeg", size.file_size)
 
 
-def _document(document: Document) -> TelegramFile:
+def _document(document: Document) -> SentFile:
     mime = document.mime_type or _UNKNOWN
     kind: FileKind = "image" if mime in _IMAGES else "document"
-    return TelegramFile(
+    return SentFile(
         document.file_id, kind, document.file_name or "document", mime, document.file_size
     )
 
@@ -150,48 +124,22 @@ _LONG_TEXT = 4_000
 """UTF-16 code units from which a text may continue; clients split texts longer than 4,096."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserEvent:
-    """Something that a user did.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramEvent(Event):
+    """Something that a person did on Telegram.
 
     Attributes:
         update_id: The update's id.
-        kind: The kind of action.
-        address: The chat and topic.
-        sender: The user, or the chat on whose behalf they write.
-        private: Whether it is a private chat.
-        message_id: Telegram's id of the message itself, or of the one that it concerns.
-        id: The value for ``Inbound.id``.
-        text: The user's own words.
-        sent_at: The time of the action.
-        addressed: Whether it is addressed to the bot, regardless of the group policy.
-        quote: Text that it quotes or forwards.
-        answered_message_id: The bot's message from which all of ``quote`` comes.
-        files: The attached files.
         media_group_id: The id of the album that it is a part of.
         is_plain_text: Whether it is text only, and so may continue the previous message.
-        is_forwarded: Whether its content is forwarded, or made by an inline bot.
         callback_query_id: The id with which the pressed button is acknowledged to Telegram.
         is_long_text: Whether its text is so long that another message may continue it.
         is_forum: Whether the group has topics.
     """
 
     update_id: int
-    kind: Literal["message", "edit", "press", "reaction", "unreadable"]
-    address: Address
-    sender: Sender
-    private: bool
-    message_id: str
-    id: str
-    text: str
-    sent_at: datetime
-    addressed: bool
-    quote: str | None = None
-    answered_message_id: str | None = None
-    files: tuple[TelegramFile, ...] = ()
     media_group_id: str | None = None
     is_plain_text: bool = False
-    is_forwarded: bool = False
     callback_query_id: str | None = None
     is_long_text: bool = False
     is_forum: bool = False
@@ -202,7 +150,7 @@ class UserEvent:
         return self.text.strip().lower().partition("@")[0] == "/stop"
 
 
-def read_update(update: Update, channel: str, me: BotIdentity) -> UserEvent | None:
+def read_update(update: Update, channel: str, me: BotIdentity) -> TelegramEvent | None:
     """Return the user's action in an update; None if it is irrelevant."""
     if update.message is not None:
         return _message(update.update_id, update.message, channel, me)
@@ -215,7 +163,7 @@ def read_update(update: Update, channel: str, me: BotIdentity) -> UserEvent | No
     return None
 
 
-def _message(update: int, message: Message, channel: str, me: BotIdentity) -> UserEvent | None:
+def _message(update: int, message: Message, channel: str, me: BotIdentity) -> TelegramEvent | None:
     head, private = message_sender(message), message.chat.type == "private"
     parsed_text, files, source = _said(message, me), message_files(message), forward_header(message)
     told = MessagePlaceholder() if parsed_text.text else message_placeholder(message)
@@ -232,10 +180,11 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
         parsed_text, answers = ParsedText(""), None
     elif told.content:
         quote, answers = "\n\n".join(filter(None, (told.quote, quote))), None
-    event = UserEvent(
+    event = TelegramEvent(
         update_id=update,
         kind="message",
         address=_address(message, channel),
+        chat_ids=(str(message.chat.id),),
         sender=head,
         private=private,
         message_id=str(message.message_id),
@@ -257,7 +206,7 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
     return replace(event, files=(*files, *quoted_files(message, me)))
 
 
-def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserEvent | None:
+def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> TelegramEvent | None:
     # Without text it is a live location that moved, or a poll that changed.
     if message.forward_origin is not None or not (message.text or message.caption):
         return None
@@ -277,7 +226,7 @@ def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserE
     )
 
 
-def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
+def _press(update: int, query: CallbackQuery, channel: str) -> TelegramEvent | None:
     message = query.message
     sender = press_sender(query)
     if message is None or not query.data or sender is None:
@@ -290,10 +239,11 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
         # A modified client may send data that is on no button.
         if message.reply_markup is not None and not _carries(message.reply_markup, query.data):
             return None
-    return UserEvent(
+    return TelegramEvent(
         update_id=update,
         kind="press",
         address=Address(channel, str(message.chat.id), topic),
+        chat_ids=(str(message.chat.id),),
         sender=sender,
         private=message.chat.type == "private",
         message_id=str(message.message_id),
@@ -310,7 +260,7 @@ def _carries(keyboard: InlineKeyboardMarkup, data: str) -> bool:
     return any(key.callback_data == data for row in keyboard.inline_keyboard for key in row)
 
 
-def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> UserEvent | None:
+def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> TelegramEvent | None:
     chat = reaction.chat
     # The update does not name the message's topic.
     if chat.type not in (*GROUP_TYPES, "private") or chat.is_forum:
@@ -329,10 +279,11 @@ def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Us
     ]
     if sender is None or not added:
         return None
-    return UserEvent(
+    return TelegramEvent(
         update_id=update,
         kind="reaction",
         address=Address(channel, str(chat.id)),
+        chat_ids=(str(chat.id),),
         sender=sender,
         private=chat.type == "private",
         message_id=str(reaction.message_id),

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,8 +52,8 @@ async def receive_updates(
     """
     receiver = SpoolReceiver(channel, spool, access)
     bot_id = int(token.partition(":")[0])
-    async with open_listener(endpoint) as listener:
-        await listener.serve(bot_id, webhook_secret(token), receiver.handle_update)
+    async with listening(endpoint, bot_id, webhook_secret(token), receiver.handle_update):
+        await anyio.sleep_forever()
 
 
 class SpoolReceiver:
@@ -162,45 +162,36 @@ def webhook_secret(token: str) -> str:
     return hmac.new(token.encode(), b"tapebot webhook", hashlib.sha256).hexdigest()
 
 
-@dataclass(slots=True)
 class WebhookListener:
     """One listening port, shared by the bots of this process."""
 
-    bots: dict[str, tuple[str, UpdateHandler]] = field(default_factory=dict)
-    users: int = 0
-    starting: anyio.Lock = field(default_factory=anyio.Lock)
-    runner: web.AppRunner | None = None
+    def __init__(self) -> None:
+        self.bots: dict[str, tuple[str, UpdateHandler]] = {}
+        self.changing = anyio.Lock()
+        self._runner: web.AppRunner | None = None
 
-    async def start(self, host: str, port: int) -> None:
-        """Open the port; the caller must hold ``starting``."""
-        app = web.Application(client_max_size=_MOST_BYTES)
-        app.router.add_post("/telegram/{bot}", self._received)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await runner.cleanup()
-            raise
-        self.runner = runner
+    async def adapt(self, host: str, port: int) -> None:
+        """Open the port if there are bots, and close it if there are none.
 
-    async def serve(self, bot_id: int, secret: str, take: UpdateHandler) -> None:
-        """Pass one bot's updates to a handler until cancelled."""
-        name, mine = str(bot_id), (secret, take)
-        self.bots[name] = mine
-        try:
-            await anyio.sleep_forever()
-        finally:
-            if self.bots.get(name) is mine:
-                del self.bots[name]
-
-    async def release(self) -> None:
-        """Release the listener; the last user closes the port, which a later user opens again."""
-        async with self.starting:
-            self.users -= 1
-            if self.users == 0 and self.runner is not None:
-                runner, self.runner = self.runner, None
+        Raises:
+            OSError: It cannot be opened.
+        """
+        async with self.changing:
+            runner, self._runner = self._runner, None
+            if self.bots and runner is None:
+                app = web.Application(client_max_size=_MOST_BYTES)
+                app.router.add_post("/telegram/{bot}", self._received)
+                runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+                await runner.setup()
+                try:
+                    await web.TCPSite(runner, host, port).start()
+                except BaseException:
+                    with anyio.CancelScope(shield=True):
+                        await runner.cleanup()
+                    raise
+            if self.bots:
+                self._runner = runner
+            elif runner is not None:
                 await runner.cleanup()
 
     async def _received(self, request: web.Request) -> web.Response:
@@ -226,34 +217,36 @@ _listeners: dict[tuple[str, int], WebhookListener] = {}
 
 
 @asynccontextmanager
-async def open_listener(endpoint: WebhookEndpoint) -> AsyncIterator[WebhookListener]:
-    """Listen at an endpoint, sharing the port with other bots of this process.
+async def listening(
+    endpoint: WebhookEndpoint, bot_id: int, secret: str, take: UpdateHandler
+) -> AsyncIterator[None]:
+    """Pass one bot's updates to a handler within the block; bots of this process share the port.
 
     Raises:
         ChannelRefused: The port is in use, or the host is not an address of this machine.
     """
-    key = (endpoint.host, endpoint.port)
+    key, name, mine = (endpoint.host, endpoint.port), str(bot_id), (secret, take)
     listener = _listeners.setdefault(key, WebhookListener())
-    listener.users += 1
+    listener.bots[name] = mine
     try:
-        async with listener.starting:
-            if listener.runner is None:
-                try:
-                    await listener.start(*key)
-                except OSError as exc:
-                    raise ChannelRefused(
-                        _(
-                            "updates from Telegram cannot arrive at {host}:{port} ({strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN",
-                            host=endpoint.host,
-                            port=endpoint.port,
-                            strerror=exc.strerror,
-                        )
-                    ) from exc
-        yield listener
+        try:
+            await listener.adapt(*key)
+        except OSError as exc:
+            raise ChannelRefused(
+                _(
+                    "updates from Telegram cannot arrive at {host}:{port} ({strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN",
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    strerror=exc.strerror,
+                )
+            ) from exc
+        yield
     finally:
+        if listener.bots.get(name) is mine:
+            del listener.bots[name]
         with anyio.CancelScope(shield=True):
-            await listener.release()
-        if listener.users == 0:
+            await listener.adapt(*key)
+        if not listener.bots:
             _listeners.pop(key, None)
 
 

@@ -28,7 +28,7 @@ from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import Model
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, HostLimits, session_host
-from channels.api import ApiChannel
+from channels.api import ApiChannel, ApiRoutes
 from channels.base import ChannelContext, GroupPolicy
 
 FIRST = "api:local:1"
@@ -138,7 +138,7 @@ async def program(
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         tasks.start_soon(channel.run, host.bus.channel(API_CHANNEL))
-        tasks.start_soon(partial(serve, build_app(web, channel.router()), bound))
+        tasks.start_soon(partial(serve, build_app(web, ApiRoutes(channel).router()), bound))
         known = await logins.login_store.tokens()
         name = f"webui{len(known) or ''}"
         token = await logins.login_store.make_token("local", name)

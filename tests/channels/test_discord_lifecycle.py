@@ -13,8 +13,7 @@ from refusals import refused
 from bot.bus import Address, BusError
 from bot.bus.local import LocalBus
 from channels.discord import channel as channel_module
-from channels.discord import connection as life_module
-from channels.discord import intake as gate_module
+from channels.discord import client as life_module
 from testkit.discord.server import DiscordServer
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
@@ -104,7 +103,7 @@ async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(
 async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
     rig, server, ada, place, monkeypatch
 ):
-    monkeypatch.setattr(gate_module, "MIN_BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.05)
     async with rig.connected():
         rig.refusals += [BusError("The disk is full."), BusError("The disk is full.")]
         server.say(place, ada, "hello")

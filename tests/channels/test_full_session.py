@@ -57,22 +57,29 @@ async def test_telegram_names_each_message_that_a_full_session_refuses(tmp_path)
 
 
 def _named(rig) -> set[str]:
+    shown = rig.telegram.records.messages(rig.chat.id)
+    return _told([(one.text, one.reply_to) for one in shown], rig.sent)
+
+
+def _told(shown: list[tuple[str, int | None]], sent: dict[int, str]) -> set[str]:
     """Return the messages that were named, or replied to alone."""
     found = set()
-    for shown in rig.telegram.records.messages(rig.chat.id):
-        names = {line[3:-1] for line in shown.text.splitlines() if line.startswith("- “")}
-        if not names and shown.reply_to is not None:
-            names = {rig.sent[shown.reply_to]}
-        found |= names
+    for text, reply_to in shown:
+        names = {line[3:-1] for line in text.splitlines() if line.startswith("- “")}
+        found |= names or {sent[reply_to]}
     return found
 
 
-async def test_discord_replies_to_each_message_that_a_full_session_refuses(rig, server, ada, place):
+async def test_discord_names_each_message_that_a_full_session_refuses(rig, server, ada, place):
     async with rig.connected():
         rig.refusals += [SessionFull("50 messages already wait here")] * 3
-        refused = [server.say(place, ada, f"number {n}") for n in range(3)]
+        sent = {server.say(place, ada, f"number {n}."): f"number {n}." for n in range(3)}
         server.say(place, ada, "taken")
         await rig.hear()
-        told = await server.until_messages(place, 3)
+
+        def told() -> set[str]:
+            return _told([(one.content, one.reference) for one in server.answers(place)], sent)
+
+        await server.until(lambda _: told() == set(sent.values()))
     assert rig.texts() == ["taken"]
-    assert [one.reference for one in told] == refused
+    assert server.answers(place)[0].reference == min(sent)

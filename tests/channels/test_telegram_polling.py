@@ -46,7 +46,7 @@ async def test_what_the_bus_refuses_is_not_confirmed_and_tried_again(rig):
         shown = await rig.shown(rig.chat, 3)
     # The channel's own word is in nobody's way, so that an answer may overtake it.
     assert [text for text in shown if "disk" not in text] == ["echo: one", "echo: two"]
-    assert [text for text in shown if "disk" in text] == ["the disk is full (Retrying.)"]
+    assert [text for text in shown if "disk" in text] == ["The disk is full I will retry."]
     assert len(rig.telegram.records.updates[0].handed_at) == 3
 
 

@@ -12,8 +12,8 @@ from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
 from channels.delivery.messenger import MessageGone
 from channels.telegram.api import TelegramTiming
+from channels.telegram.messenger import PressedButtons
 from channels.telegram.moved_chats import MovedChats
-from channels.telegram.presses import PressedButtons
 
 
 class Calls:

@@ -263,7 +263,7 @@ def _create_web_channel(
     app: App, announce: Announce, terminal: bool, context: ChannelContext
 ) -> Channel:
     from bot.inspector.clients.backend import ClientSessions
-    from channels.api import ApiChannel
+    from channels.api import ApiChannel, ApiRoutes
     from channels.web import Beside, WebChannel
 
     context = replace(context, access=app.web)
@@ -273,7 +273,7 @@ def _create_web_channel(
         context,
         site,
         most_bytes=app.settings.max_file_mb * 1_000_000,
-        beside=[Beside(api.router(), partial(api.run, app.bus.channel(API_CHANNEL)))],
+        beside=[Beside(ApiRoutes(api).router(), partial(api.run, app.bus.channel(API_CHANNEL)))],
     )
 
 
