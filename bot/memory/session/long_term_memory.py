@@ -43,7 +43,7 @@ from bot.memory.session.state.fact_markdown import (
     render_facts,
     select_facts,
 )
-from bot.memory.session.state.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.session.state.session_fold import POINTERS, SCOPE_EVENT, SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
@@ -357,10 +357,11 @@ async def named_home(store: TapeStore, tape: str, most: int | None = None) -> st
         async with aclosing(store.read_back(tape)) as entries:
             async for entry in entries:
                 looked += 1
+                if entry.name == SCOPE_EVENT:
+                    return str(entry.data.get("home") or "")
                 pointers = entry.data.get("pointers") if entry.name == TURN_END else None
-                told = entry.data if entry.name == SCOPE_EVENT else pointers
-                if isinstance(told, dict) or looked == most:
-                    return str(told.get("home") or "") if isinstance(told, dict) else ""
+                if (at := POINTERS.read(pointers)) is not None or looked == most:
+                    return at.home_scope if at is not None else ""
     return ""
 
 
