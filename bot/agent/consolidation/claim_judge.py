@@ -41,7 +41,8 @@ other_person: said of somebody else.
 not_stated: only asked, supposed, joked, fiction or another's opinion.
 "No longer true: X" holds where they say that X is over or wrong, or ask to forget it.
 ends: numbers of "replaces" and "others" that are over or wrong by these words, or said by the claim, if the claim \
-(with "together") leaves out nothing of them that still holds. A plan, or what holds for a time, ends nothing that lasts.\
+(with "together") leaves out nothing of them that still holds. A plan, or what holds for a time, ends nothing that lasts.
+standing: false if a claim marked so is no rule of life or health and no wish how to be answered.\
 """
 
 
@@ -55,6 +56,7 @@ class ClaimQuestion:
         replaces: Facts whose place the claim is to take, or which are to end.
         others: Further facts about the like, which it may end, too.
         together: Other claims that are to take the same facts' place with it.
+        standing: Whether a model calls it a rule of life or health, or a wish how to be answered.
     """
 
     claim: str
@@ -62,6 +64,7 @@ class ClaimQuestion:
     replaces: tuple[Fact, ...] = ()
     others: tuple[Fact, ...] = ()
     together: tuple[str, ...] = ()
+    standing: bool = False
 
     def as_json(self, number: int, timezone: tzinfo) -> dict[str, Any]:
         """Return the question as JSON for the model; empty fields are left out."""
@@ -70,6 +73,7 @@ class ClaimQuestion:
         told["replaces"] = list(map(_known, self.replaces))
         told["others"] = [{"number": fact.id, "fact": fact.text} for fact in self.others]
         told["together"] = list(self.together)
+        told["standing"] = self.standing
         return {key: value for key, value in told.items() if value}
 
     def limited(self, judgement: Judgement | None) -> Judgement | None:
@@ -102,6 +106,7 @@ class _Ruled(BaseModel):
     reason: str = Field("", description="at most twelve words")
     ruling: Ruling
     ends: list[int] = Field(default_factory=list)
+    standing: bool = True
 
 
 class _Answer(BaseModel):
@@ -178,7 +183,11 @@ def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
     name = reply.model or model.name
     return {
         ruled.number: Judgement(
-            ruled.ruling, " ".join(ruled.reason.split())[:_LONGEST_REASON], name, tuple(ruled.ends)
+            ruled.ruling,
+            " ".join(ruled.reason.split())[:_LONGEST_REASON],
+            name,
+            tuple(ruled.ends),
+            ruled.standing,
         )
         for ruled in JUDGE_TOOL.read(arguments).rulings
     }

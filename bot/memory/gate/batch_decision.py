@@ -415,6 +415,7 @@ class BatchDecider:
             replaces=numbers,
             supersedes=numbers[0] if numbers and not fact.ends else None,
             standing=fact.standing or any(other.standing for other in others),
+            pinned=fact.pinned or any(other.pinned for other in others),
         )
         first = closed[0] if closed else None
         decided = [self._record(proposal, fact, reason, closed=first, signals=signals, was=was)]
@@ -520,7 +521,8 @@ class BatchDecider:
             reason = Reason("fact_not_judged", fact=target.id)
             return [ProposalDecision(proposal, "known", reason, target)]
         why = judgement.description
-        fact = replace(target, judged=self._entry)
+        stands = target.pinned or (target.standing and judgement.standing)
+        fact = replace(target, judged=self._entry, standing=stands)
         # Its words stand as a quotation, unless they say nothing, or another fact has them.
         rejected = not judgement.is_supported or (target.ends and target.id not in taking)
         if rejected:
@@ -596,9 +598,9 @@ class BatchDecider:
         if target.status != "active":
             return _refused(proposal, Reason("fact_ended", fact=target.id))
         reason = Reason("fact_pinned" if pins else "fact_unpinned")
-        if target.standing == pins:
+        if target.standing == target.pinned == pins:
             return ProposalDecision(proposal, "known", reason, target)
-        return self._record(proposal, replace(target, standing=pins), reason)
+        return self._record(proposal, replace(target, standing=pins, pinned=pins), reason)
 
     def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if target.status not in _HELD:

@@ -115,6 +115,7 @@ class Fact:
         replaces: Numbers of the facts that it is to replace, or replaced.
         ends: It says only that the facts in ``replaces`` are over.
         standing: A rule of life or health, or a wish how to be answered: it is in every prompt.
+        pinned: A person said so, not a model: a judge does not say otherwise.
     """
 
     id: int
@@ -135,6 +136,7 @@ class Fact:
     replaces: tuple[int, ...] = ()
     ends: bool = False
     standing: bool = False
+    pinned: bool = False
 
     @property
     def text(self) -> str:

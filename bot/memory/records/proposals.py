@@ -51,12 +51,14 @@ class Judgement:
         reason: The judge's explanation.
         model: Name of the model that judged.
         ends: Numbers of the known facts whose place the claim takes, or which are over.
+        standing: Whether a claim that a model calls a standing fact is one.
     """
 
     ruling: Ruling
     reason: str = ""
     model: str = ""
     ends: tuple[int, ...] = ()
+    standing: bool = True
 
     @property
     def is_supported(self) -> bool:

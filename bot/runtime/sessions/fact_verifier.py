@@ -229,6 +229,7 @@ def claim_question(
         tuple(named),
         tuple(_most_alike(fact, others)),
         tuple(together),
+        fact.standing and not fact.pinned,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bot.bus import Sender
-from bot.llm.base import ModelReply
+from bot.llm.base import ModelReply, ModelRequest
+from bot.runtime.sessions.fact_verifier import FACTS_JUDGED_EVENT
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
@@ -385,3 +386,37 @@ async def test_an_answer_beside_what_is_not_saved_is_not_given(tmp_path):
         said = [one.payload for one in await host.tape() if one.payload.get("role") == "assistant"]
     assert "Both noted." not in str(said)
     assert "Not saved" in str(model.requests_for("turn")[-1].messages[-1]["content"])
+
+
+async def test_a_judge_says_what_is_no_standing_fact_but_not_of_what_a_person_pinned(tmp_path):
+    facts = {
+        "I walked to the lake today.": "The user walked to the lake.",
+        "I bought a blue lamp today.": "The user bought a blue lamp.",
+    }
+    changes = [{**fact_change(told, said), "standing": True} for said, told in facts.items()]
+
+    pinned = False
+
+    def plain(request: ModelRequest) -> ModelReply:
+        if not pinned:
+            return text_reply("Not now.")
+        (call,) = judgement_reply(request, lambda _: "supported").tool_calls
+        rulings = json.loads(call.arguments)["rulings"]
+        return tool_call_reply(
+            ("judge_claims", {"rulings": [{**one, "standing": False} for one in rulings]})
+        )
+
+    steps = iter((tool_call_reply(("memory_save", {"changes": changes})), text_reply("Saved.")))
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), judgement=plain)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(" ".join(facts))
+        assert (await host.channel.ask("/memory")).count("📌") == 2
+        await host.wait_for_event(FACTS_JUDGED_EVENT)  # which had no answer of the judge
+        await host.channel.ask("/memory pin 2")
+        pinned = True
+        host.clock.advance(3_600)
+        await host.channel.ask("Hello.")
+        memory = await judged(host)
+    assert "The user walked to the lake." in memory
+    assert memory.count("📌") == 1
+    assert "📌 The user bought a blue lamp." in memory
