@@ -20,13 +20,16 @@ from starlette.routing import Route
 from bot.core.errors import HttpError
 from bot.core.http.errors import add_error_handlers, error_body, location
 from bot.core.http.tokens import bearer_token
-from bot.tape.http_protocol import CALLS, FOLLOW, Call, from_json, http_error, to_json
+from bot.tape.http_protocol import CALLS, FOLLOW, MAX_NAME, Call, from_json, http_error, to_json
 from bot.tape.server.connections import RequestDoor
 from bot.tape.server.handlers import Handlers, TapeServer
 from bot.tape.server.keyed_appends import KeyedAppends
 from bot.tape.server.openapi import build_openapi
 from bot.tape.server.tokens import TokenGrant, TokenStore
 from bot.tape.store import TapeStore
+
+_NAMES = frozenset({"tape", "from_tape", "new_tape", "name"})
+"""Arguments that name a tape, or an anchor."""
 
 _PARSED_AT_ONCE = 200_000
 """Bytes of a body that is parsed on the event loop."""
@@ -72,8 +75,11 @@ def _route(server: TapeServer, call: Call) -> Route:
         # A long body would hold up other requests.
         long = len(raw) > _PARSED_AT_ONCE
         asked = await anyio.to_thread.run_sync(_read, call, raw) if long else _read(call, raw)
-        for name in ("tape", "from_tape", "new_tape"):
-            if name in asked:
+        for name in _NAMES & asked.keys():
+            if len(asked[name]) > MAX_NAME:
+                told = f"{name}: a name has at most {MAX_NAME} characters"
+                raise HttpError(422, "invalid_request", told)
+            if name != "name":
                 grant.require_tape(asked[name])
         handler = getattr(Handlers(server, grant), call.name, None)
         answer = await (handler or getattr(server.store, call.name))(**asked)
