@@ -85,7 +85,10 @@ def _route(server: TapeServer, call: Call) -> Route:
         answer = await (handler or getattr(server.store, call.name))(**asked)
         return answer if isinstance(answer, Response) else _respond(answer)
 
-    return Route(call.path, endpoint, methods=[call.verb])
+    route = Route(call.path, endpoint, methods=[call.verb])
+    # Without HEAD, whose answer would have no end if it is a stream's.
+    route.methods = {call.verb}
+    return route
 
 
 def _authorize(tokens: TokenStore, request: Request, call: Call) -> TokenGrant:

@@ -102,8 +102,6 @@ class EventStream(Response):
             tasks.cancel_scope.cancel()
 
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        if scope["method"] == "HEAD":
-            return await put(b"", more=False)
         async with anyio.create_task_group() as tasks:
             for work in (events, comments, gone, self._stopping.wait):
                 tasks.start_soon(until, work)

@@ -1,6 +1,7 @@
 """Append entries once per key: a repeated key is answered with the entries of the first append.
 
-Keys are stored on the tape, in the last entry: a long append is among the newest ones, too. A process reads those of a tape's newest entries once, and keeps them.
+Keys are stored on the tape, in the last entry, so that the newest entries have that of a long append, too. A process
+reads those of a tape's newest entries once, and keeps them.
 """
 
 from __future__ import annotations
