@@ -59,7 +59,7 @@ def build_app(
     app.router.redirect_slashes = False
     add_error_handlers(
         app,
-        lambda _, error: _respond(error_body(error), error),
+        _refuse,
         http_error,
         no_route="no_such_route",
         hint="; /openapi.json lists what there is",
@@ -148,9 +148,14 @@ def _read(call: Call, raw: bytes) -> dict[str, Any]:
         raise HttpError(400, "unreadable", f"{what}: {error}") from error
 
 
-def _respond(value: Any, error: HttpError | None = None) -> Response:
-    if error is None:
-        return Response(to_json(value), media_type="application/json")
-    # What is refused may have a body that was not read, and would be read on, however long it is.
-    headers = {"Connection": "close", **(error.headers or {})}
-    return Response(to_json(value), error.status, headers, media_type="application/json")
+def _respond(value: Any) -> Response:
+    return Response(to_json(value), media_type="application/json")
+
+
+def _refuse(request: Request, error: HttpError) -> Response:
+    headers = dict(error.headers or {})
+    if {"content-length", "transfer-encoding"} & set(request.headers):
+        # The body may be unread, and would be read on, however long it is.
+        headers["Connection"] = "close"
+    body = to_json(error_body(error))
+    return Response(body, error.status, headers, media_type="application/json")

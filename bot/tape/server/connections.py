@@ -87,11 +87,10 @@ class EventStream(Response):
                     await put(part)
 
         async def comments() -> None:
-            while True:
-                await anyio.sleep(_KEEP_ALIVE)
-                if not self._allowed():
-                    return
+            await anyio.sleep(_KEEP_ALIVE)
+            while self._allowed():
                 await put(b":\n\n")
+                await anyio.sleep(_KEEP_ALIVE)
 
         async def gone() -> None:
             while (await receive())["type"] != "http.disconnect":

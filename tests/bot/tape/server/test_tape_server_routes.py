@@ -167,6 +167,12 @@ async def test_a_body_beyond_the_bound_is_refused_and_not_read_on(rig, client):
     assert answer.status_code == 200
 
 
+async def test_a_tape_that_is_not_there_costs_no_connection(client):
+    answer = await client.get("/v1/tapes/version", params={"tape": "telegram:nobody"})
+    assert answer.status_code == 404
+    assert "connection" not in answer.headers
+
+
 async def test_a_request_that_is_broken_off_changes_nothing(rig, client):
     head = f"Authorization: {client.headers['authorization']}\r\nContent-Length: 1000"
     assert (
