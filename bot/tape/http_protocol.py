@@ -4,7 +4,7 @@ Rule 1: a call is a method, of ``TapeStore`` where it can be. Its signature is t
     for the server's routes, its OpenAPI document and the client alike.
 Rule 2: what a tape holds travels exactly: big integers, -0.0, halves of surrogate pairs. So models take texts as they
     are, since pydantic's own ``str`` refuses a lone surrogate, and Python's JSON reads and writes them.
-Rule 3: an append's key is stored in its first entry's meta, so that a restarted server knows what it has appended.
+Rule 3: an append's key is stored in its last entry's meta, so that a restarted server knows what it has appended.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ TokenScope = Literal["read", "append", "admin"]
 MAX_PAGE_SIZE = 1_000
 MAX_ENTRIES = 50_000
 """Most entries of one request."""
+MAX_NAME = 4_096
+"""Longest name of a tape or an anchor, in characters: percent-encoded, it must fit into an address."""
 
 KEY_META = "key"
-"""Meta key of an append's first entry that holds the append's key."""
+"""Meta key of an append's last entry that holds the append's key."""
 SSE_MEDIA_TYPE = "text/event-stream"
 BUSY = "busy"
 
@@ -301,7 +303,7 @@ def tape_error(status: int, problem: Problem, asked: Mapping[str, Any]) -> error
             str(asked.get("tape")), expected=expected, actual=problem.version
         )
     for kind, _, code in _ERRORS:
-        if code == problem.error and issubclass(kind, errors.TapeError):
+        if code == problem.error != "conflict" and issubclass(kind, errors.TapeError):
             return kind(problem.detail)
     return (
         errors.TapeUnavailable(problem.detail)

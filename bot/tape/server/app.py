@@ -20,13 +20,16 @@ from starlette.routing import Route
 from bot.core.errors import HttpError
 from bot.core.http.errors import add_error_handlers, error_body, location
 from bot.core.http.tokens import bearer_token
-from bot.tape.http_protocol import CALLS, FOLLOW, Call, from_json, http_error, to_json
+from bot.tape.http_protocol import CALLS, FOLLOW, MAX_NAME, Call, from_json, http_error, to_json
 from bot.tape.server.connections import RequestDoor
 from bot.tape.server.handlers import Handlers, TapeServer
 from bot.tape.server.keyed_appends import KeyedAppends
 from bot.tape.server.openapi import build_openapi
 from bot.tape.server.tokens import TokenGrant, TokenStore
 from bot.tape.store import TapeStore
+
+_NAMES = frozenset({"tape", "from_tape", "new_tape", "name"})
+"""Arguments that name a tape, or an anchor."""
 
 _PARSED_AT_ONCE = 200_000
 """Bytes of a body that is parsed on the event loop."""
@@ -56,7 +59,7 @@ def build_app(
     app.router.redirect_slashes = False
     add_error_handlers(
         app,
-        lambda _, error: _respond(error_body(error), error),
+        _refuse,
         http_error,
         no_route="no_such_route",
         hint="; /openapi.json lists what there is",
@@ -72,14 +75,20 @@ def _route(server: TapeServer, call: Call) -> Route:
         # A long body would hold up other requests.
         long = len(raw) > _PARSED_AT_ONCE
         asked = await anyio.to_thread.run_sync(_read, call, raw) if long else _read(call, raw)
-        for name in ("tape", "from_tape", "new_tape"):
-            if name in asked:
+        for name in _NAMES & asked.keys():
+            if len(asked[name]) > MAX_NAME:
+                told = f"{name}: a name has at most {MAX_NAME} characters"
+                raise HttpError(422, "invalid_request", told)
+            if name != "name":
                 grant.require_tape(asked[name])
         handler = getattr(Handlers(server, grant), call.name, None)
         answer = await (handler or getattr(server.store, call.name))(**asked)
         return answer if isinstance(answer, Response) else _respond(answer)
 
-    return Route(call.path, endpoint, methods=[call.verb])
+    route = Route(call.path, endpoint, methods=[call.verb])
+    # Without HEAD, whose answer would have no end if it is a stream's.
+    route.methods = {call.verb}
+    return route
 
 
 def _authorize(tokens: TokenStore, request: Request, call: Call) -> TokenGrant:
@@ -139,9 +148,14 @@ def _read(call: Call, raw: bytes) -> dict[str, Any]:
         raise HttpError(400, "unreadable", f"{what}: {error}") from error
 
 
-def _respond(value: Any, error: HttpError | None = None) -> Response:
-    if error is None:
-        return Response(to_json(value), media_type="application/json")
-    # What is refused may have a body that was not read, and would be read on, however long it is.
-    headers = {"Connection": "close", **(error.headers or {})}
-    return Response(to_json(value), error.status, headers, media_type="application/json")
+def _respond(value: Any) -> Response:
+    return Response(to_json(value), media_type="application/json")
+
+
+def _refuse(request: Request, error: HttpError) -> Response:
+    headers = dict(error.headers or {})
+    if {"content-length", "transfer-encoding"} & set(request.headers):
+        # The body may be unread, and would be read on, however long it is.
+        headers["Connection"] = "close"
+    body = to_json(error_body(error))
+    return Response(body, error.status, headers, media_type="application/json")

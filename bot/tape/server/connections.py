@@ -60,13 +60,19 @@ class RequestDoor:
 
 
 class EventStream(Response):
-    """Send events until there are no more, or the client or the server ends it."""
+    """Send events until there are no more, they are no longer allowed, or the client or the server ends it."""
 
-    def __init__(self, events: AsyncGenerator[bytes, None], stopping: anyio.Event) -> None:
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        allowed: Callable[[], bool],
+        stopping: anyio.Event,
+    ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-store"}, media_type=SSE_MEDIA_TYPE)
         # An endless response has no length.
         self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         self._events = events
+        self._allowed = allowed
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
@@ -81,9 +87,10 @@ class EventStream(Response):
                     await put(part)
 
         async def comments() -> None:
-            while True:
-                await anyio.sleep(_KEEP_ALIVE)
+            await anyio.sleep(_KEEP_ALIVE)
+            while self._allowed():
                 await put(b":\n\n")
+                await anyio.sleep(_KEEP_ALIVE)
 
         async def gone() -> None:
             while (await receive())["type"] != "http.disconnect":

@@ -110,7 +110,10 @@ class Handlers:
         # Also tells that there is no such tape.
         newest = await self._store.newest(tape)
         events = self._events(tape, newest if after is None else after)
-        return EventStream(events, self._server.stopping)
+        return EventStream(events, self._allowed, self._server.stopping)
+
+    def _allowed(self) -> bool:
+        return self._server.tokens.is_current(self._grant)
 
     async def _events(self, tape: str, start: int) -> AsyncGenerator[bytes, None]:
         # A client that gets nothing else resumes at this id.
@@ -118,7 +121,7 @@ class Handlers:
         try:
             async with aclosing(self._store.follow(tape, start)) as entries:
                 async for entry in entries:
-                    if not self._server.tokens.is_current(self._grant):
+                    if not self._allowed():
                         # The client reconnects and is refused.
                         return
                     yield b"id: %d\ndata: %b\n\n" % (entry.id, to_json(entry))

@@ -1,6 +1,7 @@
 """Append entries once per key: a repeated key is answered with the entries of the first append.
 
-Keys are stored on the tape. A process reads those of a tape's newest entries once, and keeps them.
+Keys are stored on the tape, in the last entry, so that the newest entries have that of a long append, too. A process
+reads those of a tape's newest entries once, and keeps them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bot.core.errors import HttpError
+from bot.core.errors import HttpError, InvalidEntry, VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.http_protocol import KEY_META
 from bot.tape.store import TapeStore
@@ -24,9 +25,9 @@ _TAPES = 256
 
 @dataclass(slots=True)
 class _Keys:
-    """The keys of a tape, with the id of the first entry of each append, oldest first; None if not read yet."""
+    """The keys of a tape, with the id of the last entry of each append, oldest first; None if not read yet."""
 
-    first_ids: dict[str, int] | None = None
+    last_ids: dict[str, int] | None = None
     appending: anyio.Lock = field(default_factory=anyio.Lock)
 
 
@@ -50,20 +51,24 @@ class KeyedAppends:
         if len(self._tapes) > _TAPES:
             self._tapes = {name: one for name, one in self._tapes.items() if one.appending.locked()}
         keys = self._tapes.setdefault(tape, _Keys())
-        marked = [entries[0].with_meta(**{KEY_META: key}), *entries[1:]]
+        marked = [*entries[:-1], entries[-1].with_meta(**{KEY_META: key})]
         async with keys.appending:
-            if keys.first_ids is None:
-                keys.first_ids = await self._stored(tape)
-            known = keys.first_ids
-            if (first := known.get(key)) is not None:
-                return await self._written(tape, first, marked)
+            if keys.last_ids is None:
+                keys.last_ids = await self._stored(tape)
+            known = keys.last_ids
+            if (last := known.get(key)) is not None:
+                return await self._written(tape, last, marked)
             # After a failure the outcome may be unknown: then they are read from the tape again.
-            keys.first_ids = None
-            written = await self._store.append_many(tape, marked, expect=expect)
-            known[key] = written[0].id
+            keys.last_ids = None
+            try:
+                written = await self._store.append_many(tape, marked, expect=expect)
+            except (InvalidEntry, VersionConflict):
+                keys.last_ids = known
+                raise
+            known[key] = written[-1].id
             if len(known) > LOOK_BACK:
                 del known[next(iter(known))]
-            keys.first_ids = known
+            keys.last_ids = known
             return written
 
     async def _stored(self, tape: str) -> dict[str, int]:
@@ -80,8 +85,8 @@ class KeyedAppends:
                     break
         return dict(reversed(found.items()))
 
-    async def _written(self, tape: str, first: int, marked: Sequence[TapeEntry]) -> list[TapeEntry]:
-        held = await self._store.read(tape, first, first + len(marked) - 1)
+    async def _written(self, tape: str, last: int, marked: Sequence[TapeEntry]) -> list[TapeEntry]:
+        held = await self._store.read(tape, last - len(marked) + 1, last)
         if len(held) != len(marked) or not all(map(_same, held, marked)):
             raise HttpError(
                 422, "key_reused", "this key was used for other entries; make a new one"

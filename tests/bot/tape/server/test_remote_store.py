@@ -153,6 +153,17 @@ async def test_what_is_no_tape_server_is_told():
         assert set(told.values()) == {3}, told
 
 
+async def test_a_conflict_that_names_no_version_is_a_refusal():
+    body = b'{"error":"conflict","detail":"oh"}'
+    async with answering(
+        b"HTTP/1.1 409 No\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    ) as url:
+        store = RemoteTapeStore(url, "x", patience=0.2)
+        with pytest.raises(TapeRefused, match="oh"):
+            await store.version(TAPE)
+        await store.close()
+
+
 @pytest.mark.slow
 async def test_an_answer_without_end_is_given_up_and_never_held():
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
+import anyio
 import pytest
 from tape_server_rig import TAPE, Rig, serving
 
 from bot.core.errors import SettingsError
 from bot.tape.entries import message
+from bot.tape.server import connections
 from bot.tape.server.tokens import SCOPES, TokenStore
 
 OPEN = {"/health"}
@@ -127,6 +129,22 @@ async def test_a_stream_ends_before_the_next_entry_once_its_token_was_taken_back
             await rig.store.append(TAPE, message("user", "private"))
             assert [line async for line in lines if line] == []
         assert (await client.get("/v1/tapes/follow", params=params)).status_code == 401
+
+
+async def test_a_silent_stream_ends_once_its_token_was_taken_back(rig, monkeypatch):
+    monkeypatch.setattr(connections, "_KEEP_ALIVE", 0.02)
+    token = rig.tokens.add("some", "read", ["telegram:*"])
+    async with (
+        rig.client(token) as client,
+        client.stream("GET", "/v1/tapes/follow", params={"tape": TAPE}) as stream,
+    ):
+        lines = stream.aiter_lines()
+        with anyio.fail_after(10):
+            while await anext(lines) != ":":
+                pass
+            rig.tokens.remove("some")
+            async for _ in lines:
+                pass
 
 
 def test_a_token_is_kept_as_its_hash_in_a_private_file(tmp_path):

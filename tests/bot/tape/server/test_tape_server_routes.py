@@ -9,7 +9,8 @@ import anyio
 import pytest
 from tape_server_rig import TAPE, put, said
 
-from bot.tape.entries import message
+from bot.tape.entries import event, message
+from bot.tape.server.keyed_appends import LOOK_BACK, KeyedAppends
 
 
 async def read(client, **asked):
@@ -48,6 +49,40 @@ async def test_a_key_used_for_other_entries_is_refused(client):
         answer = await put(client, *other, key="k")
         assert (answer.status_code, answer.json()["error"]) == (422, "key_reused")
     assert len((await read(client))["entries"]) == 2
+
+
+async def test_a_long_append_is_known_by_its_key_after_a_restart(rig, client):
+    entries = [event("e", {"n": n}) for n in range(LOOK_BACK + 500)]
+    written = await KeyedAppends(rig.store).append(TAPE, entries, "k", None)
+    again = await KeyedAppends(rig.store).append(TAPE, entries, "k", None)
+    assert again == written
+    assert await rig.store.version(TAPE) == 1 + len(entries)
+
+
+async def test_an_append_that_is_refused_costs_the_next_no_look_back(rig, client, monkeypatch):
+    await put(client, "a", key="k")
+    monkeypatch.setattr(rig.store, "read_back", None)
+    assert (await put(client, "late", expect=1, key="l")).status_code == 409
+    assert (await put(client, "b", expect=2, key="m")).status_code == 200
+
+
+async def test_the_head_of_a_stream_alone_is_refused(client):
+    with anyio.fail_after(10):
+        for _ in range(2):
+            answer = await client.head("/v1/tapes/follow", params={"tape": TAPE})
+            assert answer.status_code == 405
+
+
+async def test_a_name_too_long_for_an_address_is_refused(rig, client):
+    for asked in ({"tape": "x" * 5_000}, {"tape": TAPE, "name": "x" * 5_000}):
+        path = "/v1/tapes/anchors" if "name" in asked else "/v1/tapes"
+        answer = await client.post(path, json=asked)
+        assert (answer.status_code, answer.json()["error"]) == (422, "invalid_request")
+        assert len(answer.content) < 200
+    longest = "🍳" * 4_096
+    assert (await client.post("/v1/tapes", json={"tape": longest})).status_code == 200
+    answer = await client.get("/v1/tapes/version", params={"tape": longest})
+    assert answer.json() == 1
 
 
 @pytest.mark.slow
@@ -130,6 +165,12 @@ async def test_a_body_beyond_the_bound_is_refused_and_not_read_on(rig, client):
     assert await rig.store.version(TAPE) == 1
     answer = await put(client, "x" * 90_000)
     assert answer.status_code == 200
+
+
+async def test_a_tape_that_is_not_there_costs_no_connection(client):
+    answer = await client.get("/v1/tapes/version", params={"tape": "telegram:nobody"})
+    assert answer.status_code == 404
+    assert "connection" not in answer.headers
 
 
 async def test_a_request_that_is_broken_off_changes_nothing(rig, client):
