@@ -114,14 +114,14 @@ def copy_list(source: Path, target: Path) -> None:
     if source.exists():
         files = [path for path in (target, source) if path.exists()]
         lines = dict.fromkeys(
-            line for path in files for line in path.read_text("utf-8").split("\n")
+            line for path in files for line in path.read_text("utf-8", "replace").split("\n")
         )
         replace_file(target, "\n".join(lines).encode())
 
 
 def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a list that a home signed; what others wrote counts for nothing."""
-    for line in path.read_text("utf-8").split("\n") if path.exists() else ():
+    for line in path.read_text("utf-8", "replace").split("\n") if path.exists() else ():
         try:
             told = json.loads(line)
             text, signature = str(told["line"]), b64decode(told["signature"])

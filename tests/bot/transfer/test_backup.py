@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import shutil
@@ -35,7 +36,14 @@ from bot.transfer.backup import (
     open_key,
     restore_backup,
 )
-from bot.transfer.backup_key import BackupKey, parse_identity, passphrase_key, recipient_key
+from bot.transfer.backup_key import (
+    BackupKey,
+    encrypt,
+    parse_identity,
+    passphrase_key,
+    recipient_key,
+    signing_key,
+)
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
@@ -359,6 +367,55 @@ def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
     done = restore_command(backup, tmp_path / "again", tmp_path)
     assert done.returncode != 0
     assert ("differs from what was saved" if cut == "swapped" else "is not signed") in done.stderr
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda told: {**told, "signer": f"{told['signer']} is yours\x1b[8m"},
+        lambda told: {**told, "files": [*told["files"]]},
+        lambda told: {**told, "files": {name: [1] for name in told["files"]}},
+    ],
+)
+def test_an_odd_list_of_another_home_is_refused_before_it_is_shown(forgery, tmp_path, changed):
+    plain, forged = pyrage.decrypt((forgery / ARCHIVE).read_bytes(), [OWNER]), io.BytesIO()
+    key = signing_key(forgery.parents[1] / "home")
+    with (
+        tarfile.open(fileobj=io.BytesIO(plain)) as old,
+        tarfile.open(fileobj=forged, mode="w:gz") as new,
+    ):
+        files = {info.name: old.extractfile(info).read() for info in old}  # type: ignore[union-attr]
+        manifest = json.dumps(changed(json.loads(files["backup.json"]))).encode()
+        files |= {"backup.json": manifest, "backup.json.sig": key.sign(manifest)}
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ARCHIVE).write_bytes(pyrage.encrypt(forged.getvalue(), [OWNER.to_public()]))
+    done = restore_command(other, tmp_path / "again", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tapebot: ")
+
+
+def test_a_name_that_is_no_text_and_a_damaged_list_stop_no_backup(tmp_path):
+    home, backups = tmp_path / "home", tmp_path / "backups"
+    (home / "tapes").mkdir(parents=True)
+    (home / "workspace").mkdir()
+    name = os.fsdecode(b"caf\xe9.txt")
+    (home / "workspace" / name).write_text("mine")
+    (home / "erased.jsonl").write_bytes(b"\xff\xfe\n")
+    backup = create_backup(home, backups, owners_key(), NOW).path
+    assert (restored(backup, tmp_path / "again") / "workspace" / name).read_text() == "mine"
+
+
+def test_a_full_disk_is_told_as_one():
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(OSError, match="No space left"),
+    ):
+        encrypt(iter([bytes(1 << 20)]), full, owners_key())
 
 
 def say(home: Path, *lines: str) -> None:
