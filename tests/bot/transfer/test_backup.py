@@ -27,7 +27,11 @@ import pytest
 from bot.agent.notebook import NotebookModel
 from bot.cli.main import main
 from bot.core.errors import BackupFailed
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
 from bot.testing.host import session_host
+from bot.testing.manual_clock import ManualClock
 from bot.transfer.backup import (
     ARCHIVE,
     BackupResult,
@@ -42,8 +46,10 @@ from bot.transfer.backup_key import (
     parse_identity,
     passphrase_key,
     recipient_key,
+    signer_of,
     signing_key,
 )
+from bot.transfer.erased_list import ErasedList
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
@@ -468,3 +474,22 @@ def test_what_was_erased_after_a_backup_is_erased_again_when_it_is_restored(tmp_
     other = tmp_path / "other"
     restore_command(backup, other, tmp_path, "--signed-by", signer)
     assert held(other, "Zqxmiau")
+
+
+async def test_what_one_workspace_erased_is_erased_again_there_and_in_no_other(tmp_path):
+    home, backups, clock = tmp_path / "home", tmp_path / "backups", ManualClock()
+    for workspace in ("", "/srv/notes"):
+        store = FileTapeStore(home / "tapes", workspace=workspace, clock=clock)
+        await store.create_tape("console:local")
+        await store.append("console:local", message("user", "My cat is called Zqxmiau."))
+        await store.close()
+    make = partial(create_backup, home, backups, owners_key())
+    backup = (await anyio.to_thread.run_sync(make, NOW)).path
+    ErasedList(home, None, clock, "/srv/notes").note("console:local", ids=[2])
+    await anyio.to_thread.run_sync(make, NOW + timedelta(days=1))
+    signer, again = signer_of(signing_key(home)), tmp_path / "again"
+    restore = partial(restore_backup, signer=signer, confirm=lambda *_: False)
+    done = await anyio.to_thread.run_sync(restore, backup, again, OWNER)
+    assert (done.erased, done.tapes.tapes) == (1, 2)
+    (kept,) = held(again, "Zqxmiau")
+    assert kept == f"tapes/{TapeFolder(home, '').stem('console:local')}.jsonl"
