@@ -25,7 +25,7 @@ from typing import Any
 from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
-from bot.core.files import PRIVATE_FILE, list_files_below, replace_file, write_all
+from bot.core.files import PRIVATE_FILE, list_files_below, write_all
 from bot.memory.erasure.entry_eraser import EntryEraser
 from bot.memory.erasure.erasure_query import EntryLocation
 from bot.memory.erasure.persons_entries import blobs_in
@@ -115,17 +115,20 @@ def _append(path: Path, line: str) -> None:
 
 def copy_list(source: Path, target: Path) -> None:
     """Add the lines of one list to another, if there are any."""
-    if source.exists():
-        files = [path for path in (target, source) if path.exists()]
-        lines = dict.fromkeys(
-            line for path in files for line in path.read_text("utf-8", "replace").split("\n")
-        )
-        replace_file(target, "\n".join(lines).encode())
+    # Appended, since the running program may write to it meanwhile.
+    known = {*_lines(target)}
+    if missing := [line for line in dict.fromkeys(_lines(source)) if line not in known]:
+        _append(target, "\n".join(missing))
+
+
+def _lines(path: Path) -> list[str]:
+    text = path.read_text("utf-8", "replace") if path.exists() else ""
+    return list(filter(None, text.split("\n")))
 
 
 def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a list that a home signed; what others wrote counts for nothing."""
-    for line in path.read_text("utf-8", "replace").split("\n") if path.exists() else ():
+    for line in _lines(path):
         try:
             told = json.loads(line)
             text, signature = str(told["line"]), b64decode(told["signature"])
