@@ -40,8 +40,8 @@ from bot.tape.stores.folder import TapeFolder, workspaces_in
 from bot.transfer.backup_key import is_signed, signing_key
 
 ERASED_LIST = "erased.jsonl"
-_COPIES = ("exports", "console", "channels/web")
-"""Folders of a home with copies of what was said."""
+_COPIES = (("exports", "*"), ("console", "*"), ("channels/web", "*"), ("channels", "*.damaged"))
+"""Folders of a home with copies of what was said, and the names of these."""
 
 logger = logging.getLogger(__name__)
 
@@ -153,8 +153,8 @@ async def erase_again(home: Path, signer: str) -> int:
         bus = LocalBus(home / "bus", max_queued_messages=1)
         await bus.purge()
         await bus.aclose()
-        for folder in _COPIES:
-            for path in filter(Path.is_file, list_files_below(home / folder, "*")):
+        for folder, pattern in _COPIES:
+            for path in filter(Path.is_file, list_files_below(home / folder, pattern)):
                 path.unlink()
     return changed
 

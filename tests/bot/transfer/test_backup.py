@@ -508,6 +508,9 @@ async def test_what_one_workspace_erased_is_erased_again_there_and_in_no_other(t
         await store.create_tape("console:local")
         await store.append("console:local", message("user", "My cat is called Zqxmiau."))
         await store.close()
+    spool = home / "channels" / "telegram" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "7.json.damaged").write_text("My cat is called Zqxmiau.")
     make = partial(create_backup, home, backups, owners_key())
     backup = (await anyio.to_thread.run_sync(make, NOW)).path
     ErasedList(home, None, clock, "/srv/notes").note("console:local", ids=[2])
