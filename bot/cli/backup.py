@@ -42,7 +42,6 @@ def backup(settings: Settings, to: Path | None, recipients: Sequence[str], keep:
         folder.expanduser().absolute(),
         key,
         datetime.now(UTC),
-        workspace=settings.workspace_id or "",
         keep=keep,
     )
     print(
@@ -86,7 +85,6 @@ def restore(
         key,
         signer=signer or told,
         confirm=_confirm,
-        workspace=settings.workspace_id or "",
     )
     print(
         _(

@@ -38,6 +38,7 @@ from bot.core.files import (
     write_synced,
 )
 from bot.core.i18n import _
+from bot.tape.stores.folder import workspaces_in
 from bot.tape.stores.folder_verification import VerificationReport, verify_folder
 from bot.transfer import backup_key as keys
 from bot.transfer.backup_archive import ArchiveContents, read_archive, write_archive
@@ -76,7 +77,6 @@ def create_backup(
     key: BackupKey,
     now: datetime,
     *,
-    workspace: str = "",
     keep: int | None = None,
     beat: Callable[[], None] = lambda: None,
 ) -> BackupResult:
@@ -104,7 +104,7 @@ def create_backup(
             scratch.mkdir(mode=PRIVATE_DIRECTORY)
             archive = part / ARCHIVE
             read = read_archive(archive, key.identity, scratch, without_blobs=True, beat=beat)
-            report = verify_folder(scratch / "tapes", workspace)
+            report = _verified(scratch / "tapes")
             part.rename(made)
             sync_directory(to)
             copy_list(home / ERASED_LIST, to / ERASED_LIST)
@@ -141,7 +141,6 @@ def restore_backup(
     *,
     signer: str | None,
     confirm: Callable[[Path, str], bool],
-    workspace: str = "",
 ) -> BackupResult:
     """Restore a backup to a home that is missing or empty.
 
@@ -171,8 +170,8 @@ def restore_backup(
         copy_list(backup.parent / ERASED_LIST, fresh / ERASED_LIST)
         erased = 0
         if (fresh / ERASED_LIST).exists():
-            erased = anyio.run(erase_again, fresh, workspace, read.signer)
-        report = verify_folder(fresh / "tapes", workspace)
+            erased = anyio.run(erase_again, fresh, read.signer)
+        report = _verified(fresh / "tapes")
         _sync(fresh)
         if home.exists():
             home.rmdir()
@@ -232,6 +231,15 @@ def _write(home: Path, part: Path, key: BackupKey, now: datetime, beat: Callable
         write_synced(part / KEY, keys.lock(key, keys.signer_of(signing)))
     write_synced(part / "README.txt", _README.format(unlock=first).encode())
     sync_directory(part)
+
+
+def _verified(tapes: Path) -> VerificationReport:
+    """Verify the tapes of all workspaces."""
+    whole = VerificationReport()
+    for one in (verify_folder(tapes, workspace) for workspace in workspaces_in(tapes)):
+        whole.tapes += one.tapes
+        whole.problems += one.problems
+    return whole
 
 
 def _sync(folder: Path) -> None:

@@ -91,7 +91,8 @@ def _packed(
             yield chunk
         yield _padding(file.size)
         digests[file.path] = digest.hexdigest()
-    manifest = json.dumps({**about, "files": digests}, ensure_ascii=False).encode()
+    # In ASCII, since a name may be no text.
+    manifest = json.dumps({**about, "files": digests}).encode()
     for name, data in ((_MANIFEST, manifest), (_SIGNATURE, signing.sign(manifest))):
         yield _header(name, len(data), PRIVATE_FILE) + data + _padding(len(data))
     yield bytes(2 * tarfile.BLOCKSIZE)
@@ -179,9 +180,9 @@ def _compared(
 ) -> ArchiveContents:
     try:
         told = json.loads(manifest)
-        form, files = told["format"], told["files"]
+        form, files = told["format"], {name: str(one) for name, one in told["files"].items()}
         taken, signer = str(told["taken"]), str(told["signer"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BackupFailed(_("the backup has no list of its files: it is incomplete")) from error
     if form != _FORMAT:
         raise BackupFailed(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from io import BufferedIOBase
 from os import fdopen, pipe
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pyrage
 from cryptography.exceptions import InvalidSignature
@@ -23,6 +23,9 @@ from pyrage import x25519
 from bot.core.errors import BackupFailed, SettingsError
 from bot.core.files import replace_file
 from bot.core.i18n import _
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 SIGNING_KEY = "backup-signing.key"
 """The home's key; it is in its backups, so that a restored home signs with it, too."""
@@ -48,6 +51,9 @@ def is_signed(data: bytes, signature: bytes, signer: str) -> bool:
     """Say whether a signer signed these bytes."""
     try:
         raw = base64.urlsafe_b64decode(signer.removeprefix(_PREFIX))
+        # Decoding skips what is no base64, such as words for the person who reads the signer.
+        if signer != _PREFIX + base64.urlsafe_b64encode(raw).decode():
+            return False
         Ed25519PublicKey.from_public_bytes(raw).verify(signature, data)
     except (InvalidSignature, ValueError):
         return False
@@ -141,13 +147,28 @@ class _Chunks(BufferedIOBase):
         return data
 
 
+class _Target(BufferedIOBase):
+    """A file that keeps the error of a disk that is full."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self.raised: OSError | None = None
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return self._out.write(data)
+        except OSError as error:
+            self.raised = error
+            raise
+
+
 def encrypt(chunks: Iterator[bytes], out: IO[bytes], key: BackupKey) -> None:
     """Encrypt what comes in chunks; raise what they raise."""
-    source = _Chunks(chunks)
+    source, target = _Chunks(chunks), _Target(out)
     try:
-        pyrage.encrypt_io(source, out, list(key.recipients))  # type: ignore[arg-type]
+        pyrage.encrypt_io(source, target, list(key.recipients))
     except BaseException as error:
-        raise _failure(source.raised or error) from error
+        raise _failure(source.raised or target.raised or error) from error
 
 
 def decrypt(

@@ -25,7 +25,7 @@ from typing import Any
 from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
-from bot.core.files import PRIVATE_FILE, list_files_below, replace_file, write_all
+from bot.core.files import PRIVATE_FILE, list_files_below, write_all
 from bot.memory.erasure.entry_eraser import EntryEraser
 from bot.memory.erasure.erasure_query import EntryLocation
 from bot.memory.erasure.persons_entries import blobs_in
@@ -36,11 +36,12 @@ from bot.memory.records.fact_fold import CHAIN_EVENTS
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder, workspaces_in
 from bot.transfer.backup_key import is_signed, signing_key
 
 ERASED_LIST = "erased.jsonl"
-_COPIES = ("exports", "console", "channels/web")
-"""Folders of a home with copies of what was said."""
+_COPIES = (("exports", "*"), ("console", "*"), ("channels/web", "*"), ("channels", "*.damaged"))
+"""Folders of a home with copies of what was said, and the names of these."""
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +49,9 @@ logger = logging.getLogger(__name__)
 class ErasedList:
     """Writes what is erased to the list of the home, and to that beside the backups, if there are any."""
 
-    def __init__(self, home: Path, backups: Path | None, clock: Clock) -> None:
+    def __init__(self, home: Path, backups: Path | None, clock: Clock, workspace: str = "") -> None:
         self._home, self._backups, self._clock = home, backups, clock
+        self._tapes = TapeFolder(home / "tapes", workspace)
 
     def note(
         self,
@@ -72,13 +74,15 @@ class ErasedList:
             OSError: The home's list cannot be written.
         """
         told = {
-            "tape": tape_digest(tape),
+            "tape": tape_digest(self._tapes, tape),
             "at": format_time(self._clock.now()),
             "parts": {str(number): parts[number] for number in sorted(parts)},
             "ids": sorted(ids),
             "facts": sorted(facts),
             "beliefs": sorted(beliefs),
-            "quotes": sorted([fact, tape_digest(where), entry] for fact, where, entry in quotes),
+            "quotes": sorted(
+                [fact, tape_digest(self._tapes, where), entry] for fact, where, entry in quotes
+            ),
             "blobs": sorted(blobs),
             "reset": reset,
         }
@@ -94,9 +98,9 @@ class ErasedList:
                 logger.warning("cannot write beside the backups what was erased: %s", error)
 
 
-def tape_digest(tape: str) -> str:
-    """Return what stands for a tape's name, which may be a person's number."""
-    return sha256(tape.encode()).hexdigest()[:32]
+def tape_digest(folder: TapeFolder, tape: str) -> str:
+    """Return what stands for a workspace's tape, whose name may be a person's number."""
+    return sha256(folder.stem(tape).encode()).hexdigest()[:32]
 
 
 def _append(path: Path, line: str) -> None:
@@ -111,17 +115,20 @@ def _append(path: Path, line: str) -> None:
 
 def copy_list(source: Path, target: Path) -> None:
     """Add the lines of one list to another, if there are any."""
-    if source.exists():
-        files = [path for path in (target, source) if path.exists()]
-        lines = dict.fromkeys(
-            line for path in files for line in path.read_text("utf-8").split("\n")
-        )
-        replace_file(target, "\n".join(lines).encode())
+    # Appended, since the running program may write to it meanwhile.
+    known = {*_lines(target)}
+    if missing := [line for line in dict.fromkeys(_lines(source)) if line not in known]:
+        _append(target, "\n".join(missing))
+
+
+def _lines(path: Path) -> list[str]:
+    text = path.read_text("utf-8", "replace") if path.exists() else ""
+    return list(filter(None, text.split("\n")))
 
 
 def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a list that a home signed; what others wrote counts for nothing."""
-    for line in path.read_text("utf-8").split("\n") if path.exists() else ():
+    for line in _lines(path):
         try:
             told = json.loads(line)
             text, signature = str(told["line"]), b64decode(told["signature"])
@@ -131,14 +138,35 @@ def signed_lines(path: Path, signer: str) -> Iterator[dict[str, Any]]:
             continue
 
 
-async def erase_again(home: Path, workspace: str, signer: str) -> int:
+async def erase_again(home: Path, signer: str) -> int:
     """Erase from a restored home what its list names; return how many entries and files."""
     if not (lines := list(signed_lines(home / ERASED_LIST, signer))):
         return 0
-    store = FileTapeStore(home / "tapes", workspace=workspace)
+    gone = {blob for line in lines for blob in line["blobs"]}
     changed = 0
+    for workspace in workspaces_in(home / "tapes"):
+        changed += await _erase_workspace(home / "tapes", workspace, lines, gone)
+    blobs = FolderBlobs(home / "blobs")
+    for blob in gone:
+        changed += bool(await blobs.remove(blob))
+    if changed:
+        bus = LocalBus(home / "bus", max_queued_messages=1)
+        await bus.purge()
+        await bus.aclose()
+        for folder, pattern in _COPIES:
+            for path in filter(Path.is_file, list_files_below(home / folder, pattern)):
+                path.unlink()
+    return changed
+
+
+async def _erase_workspace(
+    tapes: Path, workspace: str, lines: list[dict[str, Any]], gone: set[str]
+) -> int:
+    """Erase from the tapes of a workspace; take the files that its entries still name out of ``gone``."""
+    folder, changed = TapeFolder(tapes, workspace), 0
+    store = FileTapeStore(tapes, workspace=workspace)
     try:
-        names = {tape_digest(name): name for name in await store.list_tapes()}
+        names = {tape_digest(folder, name): name for name in await store.list_tapes()}
         places = {
             (names.get(line["tape"], ""), int(entry))
             for line in lines
@@ -147,22 +175,11 @@ async def erase_again(home: Path, workspace: str, signer: str) -> int:
         for digest, name in names.items():
             theirs = [line for line in lines if line["tape"] == digest]
             changed += await _erase_tape(store, name, theirs, names, places) if theirs else 0
-        blobs = FolderBlobs(home / "blobs")
-        gone = {blob for line in lines for blob in line["blobs"]}
         for name in names.values() if gone else ():
             async for entry in store.read_back(name):
                 gone -= blobs_in(entry)
-        for blob in gone:
-            changed += bool(await blobs.remove(blob))
     finally:
         await store.close()
-    if changed:
-        bus = LocalBus(home / "bus", max_queued_messages=1)
-        await bus.purge()
-        await bus.aclose()
-        for folder in _COPIES:
-            for path in filter(Path.is_file, list_files_below(home / folder, "*")):
-                path.unlink()
     return changed
 
 

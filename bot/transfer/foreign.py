@@ -144,7 +144,7 @@ class _Bounded(io.RawIOBase):
         data = self._stream.read(min(len(buffer), self._left + 1))
         if len(data) > self._left:
             self._report(_("expands to far more than its size; the rest is not read"))
-            data, self._left = data[: self._left], 0
+            data, self._stream = data[: self._left], io.BytesIO()
         self._left -= len(data)
         buffer[: len(data)] = data
         return len(data)

@@ -7,7 +7,8 @@ Rule 1: the moment counts only if two looks in a row find the same names and len
 Rule 2: what was appended later is not read.
 Rule 3: a file that was replaced or shortened later makes the snapshot void; take another one.
 Rule 4: what tapebot makes again is left out: search index, vectors, the sandbox for code, the readable
-    names of blobs in ``files``; and so are logs, locks and sockets.
+    names of blobs in ``files``; and so are logs, locks, sockets and links, but for linked folders right
+    in the home.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bot.core.errors import TapebotError
-from bot.core.files import TEMPORARY_SUFFIX
+from bot.core.files import TEMPORARY_SUFFIX, list_files
 from bot.core.i18n import _
 
 CHECK_FOLDER = ".backup-check"
@@ -109,7 +111,10 @@ def take_snapshot(home: Path, beat: Callable[[], None] = lambda: None) -> HomeSn
 
 def _look(home: Path) -> list[SnapshotFile]:
     found = []
-    for folder, names, files in os.walk(home):
+    # A folder of the home may be a link to another disk; further below links are left out.
+    linked = [path for path in list_files(home, "*") if path.is_symlink() and path.is_dir()]
+    walks = (os.walk(path, onerror=_unless_gone) for path in (home, *sorted(linked)))
+    for folder, names, files in chain.from_iterable(walks):
         above = Path(folder).relative_to(home)
         names[:] = sorted(
             name for name in names if (above / name).as_posix() not in _LEFT_OUT_FOLDERS
@@ -124,6 +129,11 @@ def _look(home: Path) -> list[SnapshotFile]:
                 about = (status.st_size, mode, int(status.st_mtime), identity)
                 found.append(SnapshotFile(path.as_posix(), *about))
     return found
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def is_saved(path: Path) -> bool:

@@ -296,7 +296,8 @@ def text_and_files(content: object, hidden: Counter[str]) -> tuple[list[str], li
     files: list[dict[str, Any]] = []
     for part in content if isinstance(content, list) else [content]:
         text = part.get("text") if isinstance(part, dict) else part
-        kind = str(part.get("type") or part.get("content_type")) if isinstance(part, dict) else ""
+        named = (part.get("type") or part.get("content_type")) if isinstance(part, dict) else ""
+        kind = str(named or "file")
         if "thinking" in kind:
             hidden["thoughts"] += 1
         elif "tool" in kind:

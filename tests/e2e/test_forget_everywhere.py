@@ -181,7 +181,7 @@ async def test_a_home_of_before_that_is_restored_loses_what_was_erased_since(
 
     copy_list(folder / ERASED_LIST, before / ERASED_LIST)
     assert {word for _, word in traces(before / "tapes", words)}
-    assert await erase_again(before, "", signer) > 3
+    assert await erase_again(before, signer) > 3
     for index in (before / "tapes").glob("*.index.db*"):
         index.unlink()  # no backup holds it
     assert traces(before, words) == []
@@ -190,4 +190,4 @@ async def test_a_home_of_before_that_is_restored_loses_what_was_erased_since(
         assert [fact.gloss for fact in fold_entries(await host.tape(PERSON)).active()] == left
         sent = await host.channel.send("Good morning", message_id="later")
         assert await host.channel.wait_for_answer(sent)
-        assert await erase_again(folder, "", "ed25519:other") == 0
+        assert await erase_again(folder, "ed25519:other") == 0

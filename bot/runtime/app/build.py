@@ -287,7 +287,8 @@ def _erased_list(settings: Settings, clock: Clock) -> Callable[..., None] | None
         # Few conversations erase anything.
         from bot.transfer.erased_list import ErasedList
 
-        ErasedList(settings.home, settings.backup_to, clock).note(tape, **erased)
+        workspace = settings.workspace_id or ""
+        ErasedList(settings.home, settings.backup_to, clock, workspace).note(tape, **erased)
 
     return note
 

@@ -89,7 +89,6 @@ class DailyBackup:
             self._to,
             key,
             self._clock.now().astimezone(UTC),
-            workspace=self._settings.workspace_id or "",
             keep=self._settings.backup_keep,
             # Whoever stops the program does not wait for the backup's end.
             beat=anyio.from_thread.check_cancelled,

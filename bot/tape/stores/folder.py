@@ -41,6 +41,19 @@ logger = logging.getLogger(__name__)
 SEALED_FILE = 0o400
 
 
+class KnownWorkspace(str):
+    """A workspace by what stands for it in file names, from which its own name is not known."""
+
+    __slots__ = ()
+
+
+def workspaces_in(root: Path) -> list[KnownWorkspace]:
+    """Return the workspaces that have tapes in a folder."""
+    names = {path.name.partition("__")[0] for path in list_files(root, "*__*.jsonl*")}
+    # Another name is no tape's, and could be a pattern.
+    return sorted(KnownWorkspace(name) for name in names if len(name) == 16 and name.isalnum())
+
+
 class TapeFolder:
     """The tape files of one workspace in a folder. Blocking, without state but the lock.
 
@@ -51,7 +64,8 @@ class TapeFolder:
 
     def __init__(self, root: Path, workspace: str) -> None:
         self.root = root
-        self._workspace = _digest(workspace)
+        known = isinstance(workspace, KnownWorkspace)
+        self._workspace = workspace if known else _digest(workspace)
         self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
 
     def lock(self) -> None:

@@ -93,7 +93,7 @@ def linear_nodes(mapping: dict[str, Any], current: object) -> list[str]:
             if isinstance(child, str):
                 named.setdefault(child, one)
         moment = (_message(node) or {}).get("create_time")
-        times[one] = float(moment) if isinstance(moment, (int, float)) else 0.0
+        times[one] = moment if isinstance(moment, (int, float)) else 0.0
     parents = {}
     for one, node in nodes.items():
         parent = node.get("parent")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -211,7 +212,8 @@ def _json(value: object) -> str:
 
 def _read_memory(path: Path, reading: Reading, sessions: dict[str, ImportedSession]) -> None:
     """Read the first folder of memory at a path."""
-    folders = ("memory/", "workspace/memory/", "") if path.is_dir() else ()
+    has_more = path.is_dir() or zipfile.is_zipfile(path)
+    folders = ("memory/", "workspace/memory/", "") if has_more else ()
     found = (find_files(path, [f"{at}{one}" for one in _MEMORY], reading.report) for at in folders)
     memory = reading.shared
     for file in next(filter(None, found), ()):

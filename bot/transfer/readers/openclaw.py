@@ -48,11 +48,12 @@ def read_openclaw(path: Path, reading: Reading) -> Iterator[ImportedSession]:
     if path.suffix == ".jsonl":
         files = [*find_files(path.resolve().parent, ["sessions.json"], reading.report), *files]
     keys: dict[tuple[PurePosixPath, str], str] = {}
+    # In an archive they need not stand before their transcripts.
+    for file in (one for one in files if one.place.name == "sessions.json"):
+        keys |= {(file.place.parent, one): key for one, key in _session_keys(file).items()}
     for file in files:
         folder, name = file.place.parent, file.place.stem
-        if file.place.name == "sessions.json":
-            keys |= {(folder, one): key for one, key in _session_keys(file).items()}
-        elif file.place.suffix != ".jsonl":
+        if file.place.suffix != ".jsonl":
             continue
         elif "-topic-" in name or _CHAT_OF_OTHERS.search(keys.get((folder, name), "")):
             reading.hidden[_OF_OTHERS] += 1

@@ -137,7 +137,7 @@ async def test_a_backup_from_after_an_erasure_is_restored_as_it_is(tmp_path):
         assert "Paid the rent" in str(before[0])
         assert "My flight leaves at nine" in str(before[1])
     shutil.copytree(home, restored)
-    assert await erase_again(restored, "", signer_of(signing_key(home))) == 0
+    assert await erase_again(restored, signer_of(signing_key(home))) == 0
     async with session_host(restored, talking()) as host:
         for tape, entries in zip(("fake:1", "fake:-1"), before, strict=True):
             assert (await host.tape(tape))[: len(entries)] == entries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import shutil
@@ -26,7 +27,11 @@ import pytest
 from bot.agent.notebook import NotebookModel
 from bot.cli.main import main
 from bot.core.errors import BackupFailed
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
 from bot.testing.host import session_host
+from bot.testing.manual_clock import ManualClock
 from bot.transfer.backup import (
     ARCHIVE,
     BackupResult,
@@ -35,7 +40,17 @@ from bot.transfer.backup import (
     open_key,
     restore_backup,
 )
-from bot.transfer.backup_key import BackupKey, parse_identity, passphrase_key, recipient_key
+from bot.transfer.backup_key import (
+    BackupKey,
+    encrypt,
+    parse_identity,
+    passphrase_key,
+    recipient_key,
+    signer_of,
+    signing_key,
+)
+from bot.transfer.erased_list import ErasedList, copy_list
+from bot.transfer.home_snapshot import take_snapshot
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
@@ -361,6 +376,79 @@ def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
     assert ("differs from what was saved" if cut == "swapped" else "is not signed") in done.stderr
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda told: {**told, "signer": f"{told['signer']} is yours\x1b[8m"},
+        lambda told: {**told, "files": [*told["files"]]},
+        lambda told: {**told, "files": {name: [1] for name in told["files"]}},
+    ],
+)
+def test_an_odd_list_of_another_home_is_refused_before_it_is_shown(forgery, tmp_path, changed):
+    plain, forged = pyrage.decrypt((forgery / ARCHIVE).read_bytes(), [OWNER]), io.BytesIO()
+    key = signing_key(forgery.parents[1] / "home")
+    with (
+        tarfile.open(fileobj=io.BytesIO(plain)) as old,
+        tarfile.open(fileobj=forged, mode="w:gz") as new,
+    ):
+        files = {info.name: old.extractfile(info).read() for info in old}  # type: ignore[union-attr]
+        manifest = json.dumps(changed(json.loads(files["backup.json"]))).encode()
+        files |= {"backup.json": manifest, "backup.json.sig": key.sign(manifest)}
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ARCHIVE).write_bytes(pyrage.encrypt(forged.getvalue(), [OWNER.to_public()]))
+    done = restore_command(other, tmp_path / "again", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tapebot: ")
+
+
+def test_a_name_that_is_no_text_and_a_damaged_list_stop_no_backup(tmp_path):
+    home, backups = tmp_path / "home", tmp_path / "backups"
+    (home / "tapes").mkdir(parents=True)
+    (home / "workspace").mkdir()
+    name = os.fsdecode(b"caf\xe9.txt")
+    (home / "workspace" / name).write_text("mine")
+    (home / "erased.jsonl").write_bytes(b"\xff\xfe\n")
+    backup = create_backup(home, backups, owners_key(), NOW).path
+    assert (restored(backup, tmp_path / "again") / "workspace" / name).read_text() == "mine"
+
+
+def test_a_linked_folder_of_the_home_is_saved_and_links_below_are_not(tmp_path):
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    (home / "tapes").mkdir(parents=True)
+    (disk / "notes").mkdir(parents=True)
+    (disk / "notes" / "boat.md").write_text("Nora")
+    (disk / "notes" / "around").symlink_to(disk)
+    (home / "workspace").symlink_to(disk)
+    backup = create_backup(home, tmp_path / "backups", owners_key(), NOW).path
+    assert set(tree(restored(backup, tmp_path / "again"))) == {"workspace/notes/boat.md"}
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out_silently(tmp_path):
+    (tmp_path / "tapes").mkdir()
+    scan = os.scandir
+
+    def refusing(path):
+        if Path(path).name == "tapes":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    with patch("os.scandir", refusing), pytest.raises(PermissionError):
+        take_snapshot(tmp_path)
+
+
+def test_a_full_disk_is_told_as_one():
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(OSError, match="No space left"),
+    ):
+        encrypt(iter([bytes(1 << 20)]), full, owners_key())
+
+
 def say(home: Path, *lines: str) -> None:
     """Say lines to the program at its console."""
     done = subprocess.run(
@@ -411,3 +499,43 @@ def test_what_was_erased_after_a_backup_is_erased_again_when_it_is_restored(tmp_
     other = tmp_path / "other"
     restore_command(backup, other, tmp_path, "--signed-by", signer)
     assert held(other, "Zqxmiau")
+
+
+async def test_what_one_workspace_erased_is_erased_again_there_and_in_no_other(tmp_path):
+    home, backups, clock = tmp_path / "home", tmp_path / "backups", ManualClock()
+    for workspace in ("", "/srv/notes"):
+        store = FileTapeStore(home / "tapes", workspace=workspace, clock=clock)
+        await store.create_tape("console:local")
+        await store.append("console:local", message("user", "My cat is called Zqxmiau."))
+        await store.close()
+    spool = home / "channels" / "telegram" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "7.json.damaged").write_text("My cat is called Zqxmiau.")
+    make = partial(create_backup, home, backups, owners_key())
+    backup = (await anyio.to_thread.run_sync(make, NOW)).path
+    ErasedList(home, None, clock, "/srv/notes").note("console:local", ids=[2])
+    await anyio.to_thread.run_sync(make, NOW + timedelta(days=1))
+    signer, again = signer_of(signing_key(home)), tmp_path / "again"
+    restore = partial(restore_backup, signer=signer, confirm=lambda *_: False)
+    done = await anyio.to_thread.run_sync(restore, backup, again, OWNER)
+    assert (done.erased, done.tapes.tapes) == (1, 2)
+    (kept,) = held(again, "Zqxmiau")
+    assert kept == f"tapes/{TapeFolder(home, '').stem('console:local')}.jsonl"
+
+
+def test_what_is_erased_while_the_list_is_copied_stays_on_it(tmp_path):
+    home, backups = tmp_path / "erased.jsonl", tmp_path / "backups.jsonl"
+    home.write_text("\n1\n\n2\n")
+    backups.write_text("\n1\n")
+    read = Path.read_text
+
+    def reading(path, *given):
+        text = read(path, *given)
+        if path == home:
+            with backups.open("a") as more:
+                more.write("\n3\n")
+        return text
+
+    with patch.object(Path, "read_text", reading):
+        copy_list(home, backups)
+    assert backups.read_text().split() == ["1", "3", "2"]

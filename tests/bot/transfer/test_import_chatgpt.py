@@ -133,6 +133,7 @@ def test_what_was_not_to_be_remembered_is_marked_so(tmp_path):
         {"mapping": {"a": {"message": {"author": None, "content": None}}}, "current_node": ["a"]},
         {"mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": 7}}}}},
         {"id": "../../etc/passwd", "mapping": {}},
+        {"mapping": {"a": {"message": {"create_time": 10**400}}}},
         {"id": {}, "mapping": {"a": {"children": 3, "parent": 4, "message": "text"}}},
     ],
 )

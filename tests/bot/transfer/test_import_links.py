@@ -13,6 +13,7 @@ from assistant_exports import bring, claude, talk
 
 from bot.cli.imports import import_jsonl, import_nanobot
 from bot.runtime.settings import load_settings
+from bot.transfer import foreign
 
 SECRET = "hunter2-outside"
 LINES = [{"role": "user", "content": "One of their own."}]
@@ -117,6 +118,18 @@ def test_a_member_that_cannot_be_opened_costs_only_itself(tmp_path, capsys):
     assert b"chatgpt:own" in read_all(tmp_path / "home")
     assert SECRET.encode() not in read_all(tmp_path / "home")
     assert "cannot be read to its end" in capsys.readouterr().err
+
+
+def test_a_bomb_is_read_to_its_limit_and_costs_only_itself(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(foreign, "_ALWAYS_READ", 1_000)
+    path = tmp_path / "export.zip"
+    bomb = '[{"mapping":{"a":"' + "a" * (8 << 20) + '"}}]'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", bomb)
+        archive.writestr("more/conversations.json", own("chatgpt")["conversations.json"])
+    run(tmp_path / "home", "chatgpt", path)
+    assert b"chatgpt:own" in read_all(tmp_path / "home")
+    assert capsys.readouterr().err.count("expands to far more than its size") == 1
 
 
 def test_an_exported_tape_that_is_a_link_in_the_folder_is_refused(tmp_path, capsys):

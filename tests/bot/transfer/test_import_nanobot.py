@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio
 from exchange_files import NANOBOT, read, settings
@@ -80,6 +82,14 @@ def test_a_second_import_adds_nothing_and_says_so(tmp_path, capsys):
     assert import_nanobot(settings(tmp_path), NANOBOT) == 0
     assert capsys.readouterr().out.count("already imported; nothing to do") == 3
     assert {p.name: p.read_bytes() for p in (tmp_path / "tapes").glob("*.jsonl")} == before
+
+
+def test_an_archive_has_the_memory_as_well(tmp_path, capsys):
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", NANOBOT)
+    assert import_nanobot(settings(tmp_path / "a"), NANOBOT) == 0
+    told = capsys.readouterr().out
+    assert import_nanobot(settings(tmp_path / "b"), Path(packed)) == 0
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(told.splitlines())
 
 
 def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 from assistant_exports import bring, said
 from exchange_files import write_lines
 from test_import_chatgpt import pending
+
+from bot.core.errors import TapeNotFound
 
 HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-02-01T10:00:00.000Z"}
 WRAPPED = (
@@ -79,6 +85,19 @@ def test_what_openclaw_writes_in_the_persons_name_is_left_out(tmp_path, text):
     )
     bring(tmp_path, "openclaw", path)
     assert said(tmp_path, "openclaw:s1") == [("user", "Words of mine.")]
+
+
+def test_a_group_is_left_out_of_an_archive_as_well(tmp_path):
+    path = home(tmp_path / "in", "0a", entry("a", None, "user", "Said in a group."))
+    home(path, "0b", entry("a", None, "user", "Said alone."))
+    sessions = path / "agents" / "main" / "sessions"
+    named = {"agent:main:telegram:group:-100": {"sessionId": "0a"}}
+    (sessions / "sessions.json").write_text(json.dumps(named))
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", path)
+    assert bring(tmp_path, "openclaw", Path(packed)) == 0
+    assert said(tmp_path, "openclaw:0b") == [("user", "Said alone.")]
+    with pytest.raises(TapeNotFound):
+        said(tmp_path, "openclaw:0a")
 
 
 def test_memory_files_are_proposals_and_notes_by_day_are_kept(tmp_path):
