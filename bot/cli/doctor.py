@@ -155,6 +155,9 @@ def run_doctor(*, probe: bool, as_json: bool) -> int:
         settings = load_settings()
     except SettingsError as error:
         settings = error
+    except OSError as error:
+        text = _("{file} cannot be read: {exc}", file=error.filename, exc=error.strerror)
+        settings = SettingsError(text)
     results = anyio.run(partial(run_checks, settings, probe=probe))
     print(report_json(results) if as_json else report(results))
     return exit_code(results)
