@@ -103,4 +103,5 @@ def _call(command: Chosen, given: dict[str, Any]) -> int:
             _("this needs {name}: pip install 'tapebot[backup]'", name=error.name)
         ) from error
     code: int = getattr(loaded, function)(**given)
+    sys.stdout.flush()  # here an error of it is explained
     return code

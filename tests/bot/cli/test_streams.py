@@ -74,3 +74,11 @@ def test_input_that_ends_amid_a_step_is_told_and_writes_nothing_of_it(
     text = (tmp_path / ".tapebot" / ".env").read_text()
     assert "Europe/Rome" in text
     assert "BACKUP" not in text
+
+
+def test_a_reader_that_is_gone_is_no_error(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert main(["pair"]) == 0
