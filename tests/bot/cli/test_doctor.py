@@ -116,6 +116,12 @@ async def test_a_missing_key_is_bad_and_its_variable_is_named(model, variable, m
     assert [level for level, _ in await found("model", model=model)] == ["ok"]
 
 
+async def test_the_preset_that_answers_is_bad_without_a_key_and_others_are_a_warning():
+    presets = {"main": {"model": "openai/x"}, "other": {"model": "openai/y"}}
+    results = await found("model", models=presets, roles={"chat": "main"})
+    assert [level for level, _ in results] == ["bad", "warn"]
+
+
 async def test_no_secret_is_in_the_report(monkeypatch):
     monkeypatch.setenv("OTHER_API_KEY", "another-secret")
 
