@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from bot.core.errors import SettingsError
@@ -18,7 +19,8 @@ def complete_streams() -> None:
     sys.stdout = sys.stdout or nothing.open("w", encoding="utf-8")
     sys.stderr = sys.stderr or nothing.open("w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        with suppress(OSError):  # the file behind it was exchanged
+            sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def at_terminal() -> bool:
