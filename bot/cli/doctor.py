@@ -8,6 +8,7 @@ login at an MCP server; without one it says what was not called. It shows no sec
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -150,11 +151,15 @@ def exit_code(results: Sequence[CheckResult]) -> int:
 def run_doctor(*, probe: bool, as_json: bool) -> int:
     """Print the results of all checks; return 1 if any is bad."""
     settings: Settings | SettingsError
+    logging.getLogger().addHandler(logging.NullHandler())  # the report tells what libraries would
     try:
         export_dotenv()
         settings = load_settings()
     except SettingsError as error:
         settings = error
+    except OSError as error:
+        text = _("{file} cannot be read: {exc}", file=error.filename, exc=error.strerror)
+        settings = SettingsError(text)
     results = anyio.run(partial(run_checks, settings, probe=probe))
     print(report_json(results) if as_json else report(results))
     return exit_code(results)

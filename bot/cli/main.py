@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bot.cli.commands import Chosen, make_parser
+from bot.cli.terminal import complete_streams
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.i18n import (
     N_,
@@ -46,6 +47,7 @@ ARGPARSE_MESSAGES = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code. Expected errors are printed without a traceback."""
+    complete_streams()
     language = match_language([os.environ.get("TAPEBOT_LANGUAGE", "")])
     language = language or environment_language(os.environ) or "en"
     translate_libraries(language)
@@ -101,4 +103,5 @@ def _call(command: Chosen, given: dict[str, Any]) -> int:
             _("this needs {name}: pip install 'tapebot[backup]'", name=error.name)
         ) from error
     code: int = getattr(loaded, function)(**given)
+    sys.stdout.flush()  # here an error of it is explained
     return code

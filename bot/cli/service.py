@@ -7,7 +7,6 @@ the installing shell finds, such as git and those of MCP servers.
 
 from __future__ import annotations
 
-import getpass
 import os
 import plistlib
 import shlex
@@ -99,7 +98,7 @@ def systemd_service(settings: Settings, folder: Path) -> Service:
             [*control, "enable", UNIT],
             [*control, "restart", UNIT],
             # It runs on when nobody is logged in.
-            ["loginctl", "enable-linger", getpass.getuser()],
+            ["loginctl", "enable-linger", str(os.getuid())],
         ),
         stop=[*control, "disable", "--now", UNIT],
         forget=([*control, "daemon-reload"],),

@@ -194,7 +194,7 @@ async def check_models(settings: Settings, probe: bool) -> AsyncIterator[CheckRe
         calls = main != "offline" and not probe
         yield replace(result, uncalled=main) if calls else result
     for name, preset in settings.models.items():
-        result = _preset(name, preset, settings)
+        result = _preset(name, preset, settings, needed=name == settings.roles.chat)
         yield replace(result, uncalled=preset.model) if name == main and not probe else result
     for name in settings.fallback_models:
         if name not in settings.models:
@@ -240,19 +240,20 @@ async def _call_model(settings: Settings) -> list[CheckResult]:
     return found
 
 
-def _preset(name: str, preset: PresetSettings, settings: Settings) -> CheckResult:
+def _preset(name: str, preset: PresetSettings, settings: Settings, *, needed: bool) -> CheckResult:
     role = _("preset {name}, ", name=name)
     if preset.api_key is not None and not runs_in_process(preset.model):
         return ok(_("{model}: its key is in tapebot.toml", model=role + preset.model))
-    found = _model(preset.model, settings, role)
+    found = _model(preset.model, settings, role, needed=needed)
     # A server at another address may need no key.
     return replace(found, level="warn") if preset.api_base and found.level == "bad" else found
 
 
-def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
+def _model(name: str, settings: Settings, role: str = "", *, needed: bool = False) -> CheckResult:
     found = _usable(name, settings)
     found = replace(found, text=f"{role}{name}: {found.text}")
-    return replace(found, level="warn") if role and found.level == "bad" else found
+    spare = bool(role) and not needed
+    return replace(found, level="warn") if spare and found.level == "bad" else found
 
 
 def _usable(name: str, settings: Settings) -> CheckResult:

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from typing import NoReturn
 
 import anyio
 from prompt_toolkit import PromptSession
@@ -86,7 +87,8 @@ def run_setup(settings: Settings, names: Sequence[str], *, starts: bool = False)
     """Go through the steps, or only those that are named.
 
     Returns:
-        0; 1 if a check failed and nobody was there to correct the answers; 130 after Ctrl-C.
+        0; 1 if answers were lost: a check failed and nobody was there to correct them, or input ended
+            amid a step; 130 after Ctrl-C.
     """
     known = {step.name: step for step in STEPS}
     if unknown := next((name for name in names if name not in known), None):
@@ -122,14 +124,13 @@ def offer_setup(settings: Settings) -> Settings:
         reply = ""
         print()
     create_or_replace_file(asked, b"")
-    if (
-        reply.lower() in (_("y"), _("yes"), "y", "yes")
-        and run_setup(settings, [], starts=True) == 0
-    ):
+    if reply.lower() in (_("y"), _("yes"), "y", "yes"):
+        run_setup(settings, [], starts=True)
         print()
         export_dotenv()
-        return load_settings()
-    print(_("A notebook answers, without a language model. `tapebot setup` sets up more."))
+        settings = load_settings()  # also if the person left: each step was saved
+    if not names & settings.model_fields_set:
+        print(_("A notebook answers, without a language model. `tapebot setup` sets up more."))
     return settings
 
 
@@ -210,8 +211,7 @@ class TerminalSetup:
             if works or not (answers or self._ask):
                 return
             if not self._ask:
-                self._say(_("Nothing of this step was saved."), indent=_INDENT)
-                raise _Failed
+                self._unsaved()
             if self._leaves(step, answers):
                 return
 
@@ -223,7 +223,12 @@ class TerminalSetup:
                 earlier = {}
             if self._setup.asks(question, answers):
                 kept = {name: earlier[name] for name in (question.field,) if name in earlier}
-                answers |= self._question(question, answers | kept) or kept
+                try:
+                    answers |= self._question(question, answers | kept) or kept
+                except EOFError:
+                    if not (answers or earlier):
+                        raise
+                    self._unsaved()
         return answers
 
     def _question(self, question: Question, answers: Answers) -> dict[str, str | None]:
@@ -297,6 +302,10 @@ class TerminalSetup:
                     return True
                 case "<":
                     raise _Back
+
+    def _unsaved(self) -> NoReturn:
+        self._say(_("Nothing of this step was saved."), indent=_INDENT)
+        raise _Failed
 
     def _fail(self, text: str) -> None:
         self._say(f"✗ {text}", indent=_INDENT, hang=2, style="red")

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from bot.core.errors import SettingsError
 from bot.core.i18n import _
+
+
+def complete_streams() -> None:
+    """Have streams that commands can use: none is closed, and output takes text of any script."""
+    nothing = Path(os.devnull)
+    sys.stdin = sys.stdin or nothing.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nothing.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nothing.open("w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        with suppress(OSError):  # the file behind it was exchanged
+            sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def at_terminal() -> bool:
@@ -19,4 +34,9 @@ def confirm(question: str, *, yes: bool, without: str) -> bool:
         return True
     if not sys.stdin.isatty():
         raise SettingsError(without)
-    return input(question).strip().lower() in (_("y"), _("yes"), "y", "yes")
+    try:
+        reply = input(question).strip().lower()
+    except EOFError:  # after Ctrl-D
+        print()
+        return False
+    return reply in (_("y"), _("yes"), "y", "yes")

@@ -14,6 +14,7 @@ from dotenv.parser import parse_stream
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError as SourceError
 
 from bot.core.errors import SettingsError
 from bot.core.i18n import N_, _
@@ -42,6 +43,9 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as exc:
         details = exc.errors(include_url=False, include_context=False)
         raise SettingsError("\n".join([*wrong, *map(_explain, details)])) from None
+    except SourceError as exc:  # a value that is no JSON; the text names its field
+        line = f"{PREFIX}{str(exc).split(chr(34))[1].upper()}: {exc.__cause__}."
+        raise SettingsError("\n".join(wrong or [line])) from None
     if wrong:
         raise SettingsError("\n".join(wrong))
     return settings

@@ -79,6 +79,10 @@ class ConfigFiles:
                     for name, value in values.items()
                 }
                 _write(path, set_variables(_read(path), shown, comments))
+                # Of variables that are not tapebot's own, an empty value hides nothing.
+                gone = [name for name in farther if name in values and not _is_own(name)]
+                if removed := {name: None for name in gone if values[name] is None}:
+                    _write(self._in_home, set_variables(_read(self._in_home), removed))
                 in_toml = dict.fromkeys(in_toml)
             if in_toml:
                 _write(self._toml, change_keys(_read(self._toml), in_toml))
@@ -92,7 +96,8 @@ class ConfigFiles:
             return near
         set_in_home = {name.upper() for name in variables(_read(self._in_home))}
         needed = {_field(name) for name, value in values.items() if value is not None}
-        if not secret and not names & set_in_home and needed <= keys(_read(self._toml)):
+        in_toml = keys(_read(self._toml)) & {*map(_field, names)}
+        if in_toml and not secret and not names & set_in_home and needed <= in_toml:
             return self._toml
         # The working directory's file, if it is tapebot's.
         return near if any(map(_is_own, set_near)) else self._in_home

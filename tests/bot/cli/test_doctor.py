@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -11,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bot.cli.doctor import exit_code, report, report_json, run_checks
+from bot.cli.doctor import exit_code, report, report_json, run_checks, run_doctor
 from bot.core.errors import SettingsError
 from bot.runtime.settings import PREFIX, load_settings
 from testkit.openai_server import Failure, ScriptedOpenAI
@@ -115,6 +116,12 @@ async def test_a_missing_key_is_bad_and_its_variable_is_named(model, variable, m
     assert [level for level, _ in await found("model", model=model)] == ["ok"]
 
 
+async def test_the_preset_that_answers_is_bad_without_a_key_and_others_are_a_warning():
+    presets = {"main": {"model": "openai/x"}, "other": {"model": "openai/y"}}
+    results = await found("model", models=presets, roles={"chat": "main"})
+    assert [level for level, _ in results] == ["bad", "warn"]
+
+
 async def test_no_secret_is_in_the_report(monkeypatch):
     monkeypatch.setenv("OTHER_API_KEY", "another-secret")
 
@@ -158,3 +165,14 @@ async def test_what_was_not_called_is_named_and_nothing_when_all_was(monkeypatch
         told["results"]
     )
     assert "Not called" not in report(await run_checks(load_settings()))
+
+
+def test_a_folder_that_cannot_be_entered_is_told_in_the_report(monkeypatch, capsys):
+    def refused():
+        raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/.env")
+
+    monkeypatch.setattr("bot.cli.doctor.export_dotenv", refused)
+    assert run_doctor(probe=False, as_json=False) == 1
+    said = capsys.readouterr().out
+    assert "/elsewhere/.env cannot be read: Permission denied" in said
+    assert "python" in said

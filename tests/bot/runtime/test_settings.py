@@ -274,3 +274,10 @@ def test_what_would_let_others_read_logins_is_refused_with_what_to_do(
         base(monkeypatch, web_listen=listen, web_url=url)
     assert "TAPEBOT_WEB_" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_variable_that_is_no_json_is_told_without_its_value(monkeypatch):
+    monkeypatch.setenv("TAPEBOT_MCP", '{"a": "secret"')
+    with pytest.raises(SettingsError, match="TAPEBOT_MCP") as caught:
+        load_settings()
+    assert "secret" not in str(caught.value)

@@ -124,6 +124,24 @@ def test_a_model_takes_address_and_key_of_the_one_before_along(home):
     assert KEY not in (home / ".env").read_text()
 
 
+def test_a_key_that_is_removed_is_gone_from_both_files(home, tmp_path):
+    home.mkdir()
+    (home / ".env").write_text(f"TAPEBOT_MODEL=openai/x\nOPENAI_API_KEY={KEY}\n")
+    (tmp_path / ".env").write_text("TAPEBOT_MAX_STEPS=3\n")
+    setup = made()
+    setup.save(STEP["model"], {"model_api_key": None})
+    assert KEY not in (home / ".env").read_text()
+    assert not setup.shown(STEP["model"].questions[2], {})
+
+
+def test_what_only_the_environment_sets_is_not_said_to_be_in_a_file_that_is_not_there(
+    home, monkeypatch
+):
+    monkeypatch.setenv("TAPEBOT_TIMEZONE", "Europe/Rome")
+    written = made().save(STEP["timezone"], {"timezone": None})
+    assert (written.path, written.overridden) == (home / ".env", ("TAPEBOT_TIMEZONE",))
+
+
 def test_an_answer_of_another_form_is_refused_and_a_secret_is_not_shown():
     setup, question = made(), STEP["telegram"].questions[0]
     with pytest.raises(SettingsError) as caught:
