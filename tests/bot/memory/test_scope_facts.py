@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
+from bot.memory.erasure.record_eraser import RecordEraser
+from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
@@ -129,3 +131,17 @@ async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(s
     await fresh.open()
     assert fresh.fold.facts == scope.fold.facts
     assert all(one.valid_to is None for one in scope.active())
+
+
+async def test_undoing_brings_back_no_words_that_were_erased_meanwhile(scope):
+    await learn(scope, ROME, said("I moved to the pear house"))
+    await apply(scope, "person", Proposal("strengthen", fact=1, evidence=(said("yes", 2),)))
+    undoing = await scope.undo_batch()
+    eraser = RecordEraser(TextMatcher(words=("pear",)))
+    entries = [eraser.clear(one) for one in await scope.tape.read_entries()]
+    await scope.tape.store.erase(scope.name, [one for one in entries if one.data.get("ops")])
+    await scope.reload()
+    await scope.apply(undoing)
+    assert "pear" not in str(await scope.tape.read_entries())
+    assert texts(scope) == [ROME]
+    assert scope.fold.facts[1].confidence < 0.95
