@@ -17,6 +17,7 @@ from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -145,3 +146,18 @@ async def test_undoing_brings_back_no_words_that_were_erased_meanwhile(scope):
     assert "pear" not in str(await scope.tape.read_entries())
     assert texts(scope) == [ROME]
     assert scope.fold.facts[1].confidence < 0.95
+
+
+async def test_undoing_ends_no_fact_whose_beginning_is_not_on_a_partial_copy(scope):
+    await learn(scope, ROME, said("Rome"))
+    await apply(scope, "person", Proposal("pin", fact=1))
+    [*_, pinned] = await scope.tape.read_entries()
+    copy = scope_on(InMemoryTapeStore())
+    await copy.tape.ensure_bootstrap_anchor()
+    while await copy.tape.version() < pinned.id - 1:
+        await copy.tape.append(event("other", {}))
+    await copy.tape.append(event(pinned.name, pinned.data))
+    await copy.open()
+    assert texts(copy) == [ROME]
+    await copy.apply(await copy.undo_batch())
+    assert texts(copy) == [ROME]
