@@ -121,3 +121,20 @@ def test_a_snapshot_at_any_point_gives_the_same_state(history, others, cut):
     again.restore(json.loads(json.dumps(folded(entries[:cut]).snapshot())))
     assert folded(entries[cut:], again) == folded(entries)
     assert json.loads(json.dumps(again.snapshot())) == again.snapshot()
+
+
+def test_a_damaged_snapshot_keeps_the_limits_and_stops_no_call():
+    fold = SpendingFold()
+    fold.apply(event(LIMIT_EVENT, OTHERS[0][1]))
+    usage = {"prompt_tokens": 5, "calls": 1}
+    fold.apply(event(RESERVED_EVENT, {"id": "a", "at": "2026-01-01", "usage": usage}))
+    told = json.loads(json.dumps(fold.snapshot()))
+    told |= {"days": [{**told["days"][0], "day": "2026-01"}], "requests": 3}
+    told["open"]["b"] = {**told["open"]["a"], "day": "?"}
+    read = SpendingFold()
+    read.restore(told)
+    assert (read.limits, read.months, read.days) == (fold.limits, fold.months, {})
+    for call in "ab":
+        read.apply(event(SETTLED_EVENT, {"id": call, "usage": usage}))
+    read.apply(event(SPENT_EVENT, {"id": "c", "at": "2026-01-02", "usage": usage}))
+    assert read.total("2026-01", EVERYONE).calls == 2

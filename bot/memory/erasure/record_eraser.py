@@ -20,7 +20,7 @@ from bot.memory.gate.reference_values import texts_in_value
 from bot.memory.records.compartment_records import WORKING_FIELDS
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.episodes import parse_episode_id
-from bot.memory.records.fact import Fact, fact_from_json
+from bot.memory.records.fact import Fact
 from bot.memory.records.tombstones import ERASED_META_KEY, ERASED_TEXT
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
@@ -76,8 +76,8 @@ class RecordEraser:
         for place in ("fact", "closed"):
             if isinstance(record := operation.get(place), dict):
                 fresh[place] = self._fact(record)
-        fact = fact_from_json(operation.get("fact"))
-        gone = fact is not None and fact.id in self.facts
+        fact = operation.get("fact")
+        gone = isinstance(fact, dict) and self._is_asked_for(fact)
         for name in ("text", "reason", "signals"):
             if name in operation:
                 fresh[name] = self._words(operation[name], wholly=gone)
@@ -86,24 +86,27 @@ class RecordEraser:
         return fresh
 
     def _fact(self, record: dict[str, Any]) -> dict[str, Any]:
-        fact = fact_from_json(record)
-        if fact is None:
-            return record
-        gone, fresh = fact.id in self.facts, {**record}
+        # A malformed fact is not believed, but has words.
+        gone, fresh = self._is_asked_for(record), {**record}
         for name in ("text", "subject"):
             if gone or self._holds(record.get(name)):
                 fresh[name] = ""
         if gone and record.get("status") in ("active", "pending"):
             fresh["status"] = "retired"
         if isinstance(evidence := record.get("evidence"), list):
-            fresh["evidence"] = [self._evidence(one, fact.id, gone=gone) for one in evidence]
+            number = _number(record, "id")
+            fresh["evidence"] = [self._evidence(one, number, gone=gone) for one in evidence]
         return fresh
+
+    def _is_asked_for(self, record: dict[str, Any]) -> bool:
+        return _number(record, "id") in self.facts
 
     def _evidence(self, record: Any, fact: int, *, gone: bool) -> Any:
         if not isinstance(record, dict):
             return record
-        lost = gone or (record.get("tape"), record.get("context_entry")) in self.entries
-        fresh, place = {**record}, (fact, str(record.get("tape")), record.get("entry", 0))
+        tape, fresh = str(record.get("tape")), {**record}
+        lost = gone or (tape, _number(record, "context_entry")) in self.entries
+        place = (fact, tape, _number(record, "entry"))
         if not gone and (place in self.quotes or self._holds(record.get("quote"))):
             self.quotes.add(place)
             fresh["quote"] = ""
@@ -304,6 +307,11 @@ def _says_nothing(data: dict[str, Any]) -> bool:
         return False
     alone = not any(data.get(name) for name in ("problems", "working", "patterns"))
     return alone and all(isinstance(one, dict) and one.get("erased") is True for one in values)
+
+
+def _number(record: dict[str, Any], name: str) -> int:
+    number = record.get(name)
+    return number if type(number) is int else 0
 
 
 def _texts(item: Any) -> Iterator[str]:

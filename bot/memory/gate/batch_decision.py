@@ -614,10 +614,19 @@ class BatchDecider:
         """Restore a fact to its state before the operation that is undone."""
         before, reason = proposal.before, "taken_back" if proposal.op == "weaken" else "restored"
         if before is not None:
-            # What was undone is neither judged nor proposed again.
-            waits = before.status == "pending"
+            # What was undone is neither judged nor proposed again; what was erased since stays so.
+            waits, known = before.status == "pending", {one.span: one for one in target.evidence}
+            erased = {one.place for one in target.evidence if not one.quote}
             fact = replace(
                 before,
+                gloss=target.gloss,
+                subject=target.subject,
+                evidence=tuple(
+                    replace(one, quote="", context="")
+                    if one.place in erased
+                    else known.get(one.span, one)
+                    for one in before.evidence
+                ),
                 judged=target.judged,
                 replaces=before.replaces if waits or before.supersedes else (),
                 ends=before.ends and waits,

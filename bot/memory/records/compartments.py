@@ -171,6 +171,7 @@ class Compartments:
 _STATES = RecordJson(
     Compartments,
     check=Compartments.checked,
+    loose=True,
     working_sets="working",
     active_problem="active",
     requested_problem="wanted",

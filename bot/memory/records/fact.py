@@ -66,8 +66,8 @@ class Evidence:
 
     tape: str
     entry: int
-    quote: str
-    who: str
+    quote: str = ""
+    who: str = ""
     when: str = ""
     origin: EvidenceOrigin = "person"
     sender: str = ""

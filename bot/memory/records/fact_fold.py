@@ -184,6 +184,7 @@ class FactFold:
 _STATES = RecordJson(
     FactFold,
     without=("last_entry_id", "since_snapshot", "version", "is_partial"),
+    loose=True,
     next_id="next",
     decided_keys="keys",
     cleared_at="cleared",

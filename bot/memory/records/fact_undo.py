@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import FACTS_EVENT, FactFold
 from bot.memory.records.proposals import Proposal, ProposalOperation, parse_outcome
 from bot.tape.entries import TapeEntry
@@ -36,8 +37,11 @@ def inverse_proposals(entry: TapeEntry, before: FactFold) -> tuple[Proposal, ...
         before: The state before it.
     """
     proposals: list[Proposal] = []
-    for number, status in _changed_facts(entry).items():
-        old = before.get(number)
+    for number, fact in _changed_facts(entry).items():
+        old, status = before.get(number), fact.status
+        if old is None and fact.admitted != entry.id:
+            # What the fact was is not on a partial copy.
+            continue
         if old is None or (old.status != status and old.status not in ("active", "pending")):
             proposals.append(Proposal("retire", fact=number))
         else:
@@ -46,12 +50,12 @@ def inverse_proposals(entry: TapeEntry, before: FactFold) -> tuple[Proposal, ...
     return tuple(proposals)
 
 
-def _changed_facts(entry: TapeEntry) -> dict[int, str]:
-    """Return the facts that a batch changed, last first, with their status afterwards.
+def _changed_facts(entry: TapeEntry) -> dict[int, Fact]:
+    """Return the facts that a batch changed, last first, as they are afterwards.
 
     What a judge said of one fact alone is nothing to undo, and words that were erased cannot be restored.
     """
-    found: dict[int, str] = {}
+    found: dict[int, Fact] = {}
     for decision in reversed(parse_outcome(entry).decisions):
         fact, ended = decision.fact, decision.ended
         if decision.verdict not in ("approved", "pending") or fact is None or not fact.gloss:
@@ -60,5 +64,5 @@ def _changed_facts(entry: TapeEntry) -> dict[int, str]:
             continue
         for one in (fact, ended):
             if one is not None:
-                found.setdefault(one.id, one.status)
+                found.setdefault(one.id, one)
     return found

@@ -44,6 +44,7 @@ class RecordJson(Generic[T]):
         name: The field that names a record among others.
         without: Fields that are not written; when read, they are None if they have no default.
         check: Returns a record that was read within its limits, or None if it cannot be.
+        loose: A malformed field counts as missing: a whole state is not lost with a part of it.
         keys: Names in JSON by those of the fields, where they differ.
     """
 
@@ -54,12 +55,14 @@ class RecordJson(Generic[T]):
         name: str = "",
         without: Collection[str] = (),
         check: Callable[[T], T | None] | None = None,
+        loose: bool = False,
         **keys: str,
     ) -> None:
         self.name = name
         self._kind = kind
         self._without = without
         self._check = check
+        self._loose = loose
         self._keys = keys
         _CODECS[kind] = self
 
@@ -103,16 +106,18 @@ class RecordJson(Generic[T]):
         if not isinstance(record, dict):
             return None
         found = {**self._absent, **known}
-        try:
-            for name, key, read, _, default in self._fields:
+        for name, key, read, _, default in self._fields:
+            try:
                 if key in record:
                     found[name] = read(record[key])
-                elif name not in found:
-                    if default is MISSING:
-                        return None
-                    found[name] = _made(default)
-        except _MalformedError:
-            return None
+                    continue
+            except _MalformedError:
+                if not self._loose:
+                    return None
+            if name not in found:
+                if default is MISSING:
+                    return None
+                found[name] = _made(default)
         made = self._kind(**found)
         return made if self._check is None else self._check(made)
 

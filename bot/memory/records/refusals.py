@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bot.memory.records.conversation_entries import TURN_END
 from bot.tape.entries import TapeEntry
+
+T = TypeVar("T")
 
 MODEL_REFUSED = "model.refused"
 """Name of the event that records it: ``{parts, entries, kinds}``."""
@@ -28,8 +31,12 @@ class Refusals:
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
         if entry.kind == "event" and entry.name == MODEL_REFUSED:
-            self.parts.update(entry.data.get("parts", ()))
-            self.entries.update(entry.data.get("entries", ()))
-            self.untold.update(entry.data.get("kinds", ()))
+            self.parts.update(_items(entry.data.get("parts"), str))
+            self.entries.update(_items(entry.data.get("entries"), int))
+            self.untold.update(_items(entry.data.get("kinds"), str))
         elif entry.kind == "event" and entry.name == TURN_END and entry.data.get("answered"):
             self.untold = set()
+
+
+def _items(value: object, kind: type[T]) -> list[T]:
+    return [one for one in value if type(one) is kind] if isinstance(value, list) else []

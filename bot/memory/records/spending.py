@@ -206,10 +206,11 @@ class SpendingFold:
         )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot; a malformed one is empty."""
+        """Replace the state by that of a snapshot; malformed parts are left out."""
         told = _STATES.read(state) or _State()
-        self.days, self.months = _sums(told.days), _sums(told.months)
-        self.open, self.warned, self.requests = told.open, told.warned, told.requests
+        self.days, self.months = _sums(told.days, ""), _sums(told.months, "-01")
+        self.open = {call: one for call, one in told.open.items() if _is_date(one.day)}
+        self.warned, self.requests = told.warned, told.requests
         self.limits = {limit.key: limit for limit in told.limits}
         self._recent = dict.fromkeys(told.recent)
         self._rebuild_totals()
@@ -230,17 +231,18 @@ class _State:
 
 for _kind in (Amount, SpendingKey, Charge, Limit):
     RecordJson(_kind)
-_STATES = RecordJson(_State)
+_STATES = RecordJson(_State, loose=True)
 
 
 def _charges(sums: Sums) -> list[Charge]:
     return [Charge(period, key, one) for period, of in sums.items() for key, one in of.items()]
 
 
-def _sums(charges: Iterable[Charge]) -> Sums:
+def _sums(charges: Iterable[Charge], rest: str) -> Sums:
+    """Return the sums of periods that are a date with the rest of one."""
     sums: Sums = {}
     for one in charges:
-        if _is_date(f"{one.day}-01"[:10]):
+        if _is_date(f"{one.day}{rest}"):
             sums.setdefault(one.day, {})[one.key] = one.amount
     return sums
 

@@ -114,22 +114,29 @@ class VectorFiles:
         rows = self._read(tape)
         return dict(zip(rows["id"].tolist(), rows["checksum"].tolist(), strict=True))
 
-    def add(self, tape: str, rows: Sequence[VectorRow]) -> None:
-        """Append rows by ascending id; vectors of other dimensions go."""
+    def add(self, tape: str, rows: Sequence[VectorRow], *, behind: int) -> bool:
+        """Append rows by ascending id.
+
+        Return False, with nothing added, if the last row is not ``behind``, such as after another
+        process wrote, or if there are vectors of other dimensions, which go.
+        """
         table = np.array(
             [(one.id, one.ts, one.checksum, one.problem, one.vector) for one in rows],
             _row_type(len(rows[0].vector)),
         )
         before = self._read(tape)
-        if before.dtype != table.dtype:
+        if before.dtype != table.dtype and len(before):
             self.remove(tape)
-            before = table[:0]
+            return False
+        if behind != (before["id"][-1] if len(before) else 0):
+            return False
         private_directory(self._folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         with os.fdopen(os.open(self._path(tape), flags, PRIVATE_FILE), "wb") as file:
             file.write(_HEAD.pack(len(rows[0].vector)))
             file.truncate(file.seek(before.nbytes, os.SEEK_CUR))
             file.write(table.tobytes())
+        return True
 
     def erase(self, tape: str, ids: Collection[int]) -> None:
         """Write the file anew without the vectors of some entries."""

@@ -73,12 +73,12 @@ class _Tape:
 
     Attributes:
         place: Id of the last entry examined; None before the file was read.
-        any: Whether it has vectors.
+        last: Id of the last entry with a vector; 0 if there is none.
         erased: Number of erasures.
     """
 
     place: int | None = None
-    any: bool = False
+    last: int = 0
     erased: int = 0
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -215,7 +215,7 @@ class VectorIndex:
             await self.catch_up(tape)
         if patience.cancelled_caught:
             self.mark_changed(tape)
-        return self._tapes[tape].any
+        return bool(self._tapes[tape].last)
 
     async def erase(self, tape: str, ids: Collection[int]) -> None:
         """Erase the vectors of entries, on disk and in progress, once the tape erased their texts.
@@ -263,7 +263,7 @@ class VectorIndex:
         files = await self._files()
         with anyio.CancelScope(shield=True):
             async with self._writing:
-                state.place, state.any = None, False
+                state.place, state.last = None, 0
                 state.erased += 1
                 await anyio.to_thread.run_sync(files.remove, tape)
 
@@ -321,7 +321,7 @@ class VectorIndex:
                 # The tape was reset while the index was off; erasing would have kept the entry.
                 await self.discard(tape)
                 last = 0
-            state.place, state.any = last, last > 0
+            state.place = state.last = last
         return state.place
 
     async def _portion(self, tape: str, state: _Tape, place: int, upto: int) -> None:
@@ -340,9 +340,14 @@ class VectorIndex:
                 # The texts may have been erased since they were read.
                 if state.erased != erased:
                     return
-                await anyio.to_thread.run_sync(files.add, tape, rows)
+                if rows:
+                    add = partial(files.add, tape, rows, behind=state.last)
+                    if not await anyio.to_thread.run_sync(add):
+                        # The file says from where to go on.
+                        state.place = None
+                        return
+                    state.last = rows[-1].id
                 state.place = batch[-1][0].id
-                state.any |= bool(rows)
             self._embedded += len(batch)
             self._works()
         if state.erased == erased:

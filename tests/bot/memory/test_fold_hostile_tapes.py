@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from bot.agent.views.exact import anchors_in_view, exact_context
 from bot.memory.records.transcript import render_transcript
 from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.session_fold import SessionFold
-from bot.tape.entries import ENTRY_KINDS, TapeEntry, message, tool_call
+from bot.tape.entries import ENTRY_KINDS, TapeEntry, event, message, tool_call
 
 WORDS = (
     *("", "user", "c1", "c2", "\ud800", "你", "[", '{"a": 1}', "UTC", "Asia/Tokyo", "../x"),
@@ -31,11 +33,13 @@ WORDS = (
 NAMES = (
     *("turn.start", "turn.end", "loop.step", "turn.resume", "delivery", "reply", "memory.bus"),
     *("memory/open", "memory/seal", "memory/consolidated", "session/new", "problem/p1"),
-    *("auto_handoff/context_overflow",),
+    *("auto_handoff/context_overflow", "model.refused", "memory.facts", "memory.scope"),
+    *("tool.pending", "tool.decided", "schedule.set", "schedule.fired", "quiet.set"),
 )
 KEYS = (
     "id name arguments turn joined inbound version content through keep_from messages tokens date"
     " usage cost answered problem returns ids problems working references patterns uses active"
+    " parts entries kinds ops fact state key previous number decision schedule rule next from to"
 ).split()
 META = (
     "ts sent tz sender private queued quote inbound turn hash overheard replaces edits attachments"
@@ -90,6 +94,13 @@ def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts
     render_transcript(fold.window.entries)
     ConsolidationPolicy(4, 100, 100).due(fold)
     fold.pointers()
+
+
+@pytest.mark.parametrize("data", [{"parts": 3}, {"parts": [[1]]}, {"entries": [{}, "1", 2, None]}])
+def test_nonsense_about_what_was_refused_stops_no_session(data):
+    fold = SessionFold(WindowFold(8, 120))
+    fold.apply(replace(event("model.refused", data), id=1))
+    assert fold.pointers()["refused"] == ({"entries": [2]} if "entries" in data else {})
 
 
 @pytest.mark.parametrize("arguments", ["[" * 100_000, "1" * 5_000, '{"a":' * 50_000])

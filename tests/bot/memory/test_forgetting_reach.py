@@ -142,3 +142,19 @@ async def test_a_backup_from_after_an_erasure_is_restored_as_it_is(tmp_path):
         for tape, entries in zip(("fake:1", "fake:-1"), before, strict=True):
             assert (await host.tape(tape))[: len(entries)] == entries
     assert await FolderBlobs(restored / "blobs").get(blob) == b"a contract"
+
+
+async def test_what_said_a_fact_again_is_forgotten_with_it(tmp_path):
+    again = "As I said: look beneath the azure flowers"
+    first, second = (
+        tool_call_reply(("memory_save", {"changes": [fact_change("The key is there.", words)]}))
+        for words in (KEY, again)
+    )
+    steps = iter([first, text_reply("noted"), second, text_reply("yes")])
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")))
+    async with session_host(tmp_path, model) as host:
+        await say(host, KEY)
+        await say(host, again)
+        await say(host, "/memory forget 1")
+        await say(host, pressed(host)[0][1])
+        assert await left(host, "fake:1", "azure") == []

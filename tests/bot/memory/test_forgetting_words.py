@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.record_eraser import RecordEraser
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.tape.entries import event
 
 
 @pytest.mark.parametrize(
@@ -50,3 +54,15 @@ def test_a_text_repeats_an_erased_one_to_the_letter_and_not_in_other_words(erase
     assert matcher.holds([text]) is repeats
     matcher.remove_passages(f"Once more: {text}")
     assert not matcher.holds([text])
+
+
+@pytest.mark.parametrize(
+    "malformed", [{"confidence": 7}, {"status": "odd"}, {"id": [1]}, {"subject": ["pear"]}]
+)
+def test_a_malformed_fact_loses_its_words_like_any_other(malformed):
+    evidence = [{"tape": "a", "entry": [], "quote": "a pear", "who": "Ada", "context_entry": {}}]
+    fact = {"id": 1, "text": "my pear", "evidence": evidence, "confidence": 0.5, **malformed}
+    ops = [{"op": "add", "verdict": "approved", "text": "", "fact": fact, "closed": fact}]
+    entry = event(FACTS_EVENT, {"previous": 0, "ops": ops, "state": {"facts": [fact]}})
+    assert "pear" in str(entry)
+    assert "pear" not in str(RecordEraser(TextMatcher(words=("pear",))).clear(entry))

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
+from bot.memory.erasure.record_eraser import RecordEraser
+from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.fact import Evidence
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -129,3 +133,41 @@ async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(s
     await fresh.open()
     assert fresh.fold.facts == scope.fold.facts
     assert all(one.valid_to is None for one in scope.active())
+
+
+async def test_undoing_brings_back_no_words_that_were_erased_meanwhile(scope):
+    await learn(scope, ROME, said("I moved to the pear house"))
+    await apply(scope, "person", Proposal("strengthen", fact=1, evidence=(said("yes", 2),)))
+    undoing = await scope.undo_batch()
+    eraser = RecordEraser(TextMatcher(words=("pear",)))
+    entries = [eraser.clear(one) for one in await scope.tape.read_entries()]
+    await scope.tape.store.erase(scope.name, [one for one in entries if one.data.get("ops")])
+    await scope.reload()
+    await scope.apply(undoing)
+    assert "pear" not in str(await scope.tape.read_entries())
+    assert texts(scope) == [ROME]
+    assert scope.fold.facts[1].confidence < 0.95
+
+
+async def test_undoing_ends_no_fact_whose_beginning_is_not_on_a_partial_copy(scope):
+    await learn(scope, ROME, said("Rome"))
+    await apply(scope, "person", Proposal("pin", fact=1))
+    [*_, pinned] = await scope.tape.read_entries()
+    copy = scope_on(InMemoryTapeStore())
+    await copy.tape.ensure_bootstrap_anchor()
+    while await copy.tape.version() < pinned.id - 1:
+        await copy.tape.append(event("other", {}))
+    await copy.tape.append(event(pinned.name, pinned.data))
+    await copy.open()
+    assert texts(copy) == [ROME]
+    await copy.apply(await copy.undo_batch())
+    assert texts(copy) == [ROME]
+
+
+async def test_a_damaged_part_of_a_snapshot_costs_no_other_part(scope):
+    await learn(scope, ROME, said("Rome"))
+    state = {**scope.fold.state(), "paused": "?", "keys": 3, "compartments": {"used": 7}}
+    fold = FactFold()
+    fold.apply(replace(event("memory.paused", {"state": state, "previous": 3}), id=4))
+    assert fold.facts == scope.fold.facts
+    assert fold.next_id == 2

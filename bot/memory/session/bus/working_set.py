@@ -278,10 +278,14 @@ def _check_items(name: str, value: Any) -> None:
         raise MemoryRefused(
             _("each of {field} must have a text {part}", field=name, part=repr(part))
         )
-    if name == "open_questions" and any(not isinstance(one, str) for one in value):
+    if name == "open_questions" and not _are_texts(value):
         raise MemoryRefused(_("open_questions must be texts"))
-    if name == "constraints" and any(not isinstance(one, list) for one in value.values()):
+    if name == "constraints" and any(not _are_texts(one) for one in value.values()):
         raise MemoryRefused(_("constraints must be lists by name: must, must_not"))
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def check_size(working: WorkingSet) -> None:

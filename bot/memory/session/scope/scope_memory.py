@@ -246,7 +246,8 @@ class ScopeMemory:
         at = self._fold.decided_keys.get(cause, 0)
         entries = await self.tape.read_entries(at, at) if at else []
         records = entries[0].data.get(kind) if entries else None
-        return records[0] if isinstance(records, list) and isinstance(records[0], dict) else {}
+        found = records if isinstance(records, list) else []
+        return next((one for one in found if isinstance(one, dict)), {})
 
     async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
         """Append what ``compose`` returns for the tape's version; it may be called more than once.

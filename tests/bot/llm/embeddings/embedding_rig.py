@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 import numpy as np
 
-from bot.core.errors import ModelError
+from bot.core.errors import ModelError, ModelRejected
 from bot.llm.embeddings.base import Embedder, Vector
 from bot.tape.entries import TapeEntry, message
 from testkit.openai_server import DIMENSIONS, embedding
@@ -19,7 +19,10 @@ def vector_of(text: str) -> Vector:
 
 
 class HashedWords(Embedder):
-    """The model; ``failing`` is raised in place of an answer, ``gate`` waited for before one."""
+    """The model; ``failing`` is raised in place of an answer, ``gate`` waited for before one.
+
+    It rejects texts with the word ``rejects``; with ``repeats`` its vectors have more dimensions.
+    """
 
     def __init__(self, name: str = "hashed") -> None:
         self._name = name
@@ -28,6 +31,8 @@ class HashedWords(Embedder):
         self.failing: ModelError | None = None
         self.gate: anyio.Event | None = None
         self.asked = anyio.Event()
+        self.rejects: str | None = None
+        self.repeats = 1
 
     @property
     def name(self) -> str:
@@ -44,8 +49,10 @@ class HashedWords(Embedder):
             await self.gate.wait()
         if self.failing is not None:
             raise self.failing
+        if any(self.rejects is not None and self.rejects in text for text in texts):
+            raise ModelRejected("a text is too long")
         self.texts += texts
-        return [vector_of(text) for text in texts]
+        return [np.tile(vector_of(text), self.repeats) / self.repeats**0.5 for text in texts]
 
     async def aclose(self) -> None:
         pass

@@ -138,3 +138,39 @@ async def test_an_outage_is_told_once_and_costs_nothing_until_the_next_try(
     clock.advance(2)
     assert (await found(vectors, "cello"))[0] in (3, 6)
     assert not vectors.statistics()["failing"]
+
+
+async def test_a_message_that_the_model_rejects_costs_no_other_its_vector(tmp_path, embedder):
+    store = await stored(TALK[0])
+    vectors = VectorIndex(tmp_path, store, embedder)
+    await vectors.catch_up("a")
+    embedder.rejects = "long"
+    for text in (TALK[4], TALK[1]):
+        await store.append_many("a", [said(text)])
+        await vectors.catch_up("a")
+    assert (await found(vectors, TALK[1], 6))[0] == 4
+    assert 3 not in await found(vectors, TALK[4], 6)
+
+
+async def test_two_processes_keep_one_vector_for_each_message(tmp_path, embedder):
+    store = await stored(TALK[0])
+    one, other = (VectorIndex(tmp_path, store, embedder) for _ in range(2))
+    for text in TALK[1:]:
+        await one.catch_up("a")
+        await other.catch_up("a")
+        await store.append_many("a", [said(text)])
+        one, other = other, one
+    assert await found(one, "the cello", 20) == await found(
+        VectorIndex(tmp_path, store, embedder), "the cello", 20
+    )
+    assert len(await found(one, "the cello", 20)) == len(TALK)
+
+
+async def test_vectors_of_other_dimensions_are_all_made_again(tmp_path, embedder):
+    store = await stored(*TALK[:3])
+    vectors = VectorIndex(tmp_path, store, embedder)
+    await vectors.catch_up("a")
+    embedder.repeats = 4
+    await store.append_many("a", [said(TALK[3])])
+    await vectors.catch_up("a")
+    assert sorted(await found(vectors, TALK[0], 20)) == [2, 3, 4, 5]

@@ -93,6 +93,7 @@ async def test_a_set_lives_two_hours_or_as_it_says_and_never_over_a_day(talk, as
     ("fields", "why"),
     [({"mood": []}, "has no 'mood'"), ({"open_questions": "why?"}, "must be a list"),
      ({"open_questions": [1]}, "must be texts"), ({"constraints": []}, "must be a dict"),
+     ({"constraints": {"must": [1]}}, "lists by name"),
      ({"assumptions": ["it rains"]}, "must have a text 'a'"), ({"open_questions": ["?"] * 51}, "pass 50"),
      ({"partial_artifacts": {"draft": "x" * MAX_WORKING_SET_BYTES}}, "would pass 16000 bytes"),
      ({"partial_artifacts": {"draft": {1, 2}}}, "holds JSON only")],
