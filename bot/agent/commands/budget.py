@@ -128,7 +128,7 @@ def _everybody(spending: Spending) -> CommandReply:
     buttons = [
         Button(
             _("Remove {limit}", limit=limit_text(one))[:60],
-            f"/budget off {_target(one)} {one.period}",
+            f"/budget off {_target(one)} {one.period} {one.amount}",
         )
         for one in list(fold.limits.values())[:5]
     ]
@@ -173,7 +173,7 @@ async def _set(rest: str, spending: Spending, context: CommandContext) -> Comman
             "model on this machine answers, or none.",
             limit=limit_text(limit),
         ),
-        buttons=(Button(_("Remove it"), f"/budget off {_target(limit)} {period}"),),
+        buttons=(Button(_("Remove it"), f"/budget off {_target(limit)} {period} {limit.amount}"),),
     )
 
 
@@ -187,7 +187,7 @@ async def _rate(rest: str, spending: Spending) -> CommandReply:
 
 async def _off(rest: str, spending: Spending, context: CommandContext) -> CommandReply:
     words = rest.split()
-    if not words or len(words) > 2:
+    if not words or len(words) > 3:
         return CommandReply(BUDGET_COMMAND.usage)
     limits: Sequence[Limit] = list(spending.fold.limits.values())
     if words[0] == "rate":
@@ -198,8 +198,10 @@ async def _off(rest: str, spending: Spending, context: CommandContext) -> Comman
         return CommandReply(_unknown_scope(words[0]))
     else:
         found = [one for one in limits if one.scope == scope and one.unit != "requests"]
-    if len(words) == 2 and (period := _period(words[1])) is not None:
+    if len(words) > 1 and (period := _period(words[1])) is not None:
         found = [one for one in found if one.period == period]
+    if len(words) == 3:  # A button means the limit that it stands below, not a later one.
+        found = [one for one in found if str(one.amount) == words[2]]
     for limit in found:
         await spending.set_limit(Limit(limit.scope, limit.period, limit.unit, 0))
     if not found:

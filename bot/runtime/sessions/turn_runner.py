@@ -27,7 +27,7 @@ from bot.memory.session.state.turn_fold import OpenTurn
 from bot.runtime.sessions.background_run import WorkingOn
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.spenders import task_spender, turn_spender
-from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
+from bot.runtime.sessions.writer import GAVE_UP, MESSAGE, SessionWriter, retry_button
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 
@@ -129,8 +129,11 @@ class TurnRunner:
         Returns:
             The turn; None if there is nothing to retry, which is replied.
         """
-        entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
+        given_up = self._fold.turns.interrupted_messages
+        entries = {str(entry): one for one, entry in given_up.items()}
         wanted = parsed.arguments.strip() or next(iter(entries), "")
+        if wanted.startswith(MESSAGE):
+            wanted = str(given_up.get(wanted.removeprefix(MESSAGE), ""))
         if delivery.inbound.answer_to is not None:
             await self._writer.reply_text(delivery, parsed, _("Send `/retry` in the chat itself."))
             return None

@@ -101,6 +101,10 @@ _MARK_EVERY = 200
 """Overheard messages after which a session mark is written, as at the end of a turn."""
 
 
+MESSAGE = "message:"
+"""Begins the platform id of a message that ``/retry`` names, where its entry has no number yet."""
+
+
 def retry_button(entry: int) -> tuple[str, str]:
     """Return label and command of the button that retries a message."""
     return _("Try again"), f"/retry {entry}"
@@ -510,7 +514,7 @@ class SessionWriter:
             return
         logger.warning("gave up on message %s of %s: it failed", inbound.id, inbound.session)
         if parsed is None:
-            buttons = [Button(_("Try again"), "/retry")]
+            buttons = [Button(_("Try again"), f"/retry {MESSAGE}{inbound.id}")]
             before = self.unrecorded(delivery, self.message(inbound))
             await self._end(delivery, before, _(GAVE_UP), status="interrupted", buttons=buttons)
         else:
