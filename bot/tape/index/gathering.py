@@ -26,6 +26,9 @@ _RARE = 12
 _COMPARED = 5_000
 """Newest rows of a common term that are compared with those of other common terms."""
 
+_WEIGHED = 16
+"""Most common terms that count for the rows of rare ones: each costs a look at all rare ones."""
+
 _KNOWN = 3
 """A word that this many rows of all tapes have is not a misspelling."""
 
@@ -131,12 +134,12 @@ class Gatherer:
     def _weigh_common(self) -> None:
         """Let common terms count for the rows of rare ones, and gather the newest that have several."""
         rare = any_of([term for term in self.weights if term not in self._common])
+        common = sorted(self._common, key=lambda term: (-self.weights[term], term))
         if len(self.rows) > self._wanted:
-            for term in self._common:
+            for term in common[:_WEIGHED]:
                 most = len(self.rows)
                 for row in self._scope.matching(f'"{term}" AND ({rare})', most):
                     self.rows[row] += self.weights[term]
-        common = sorted(self._common, key=lambda term: (-self.weights[term], term))
         for count in sorted({len(common), 2, 1}, reverse=True) if common else ():
             weight = sum(self.weights[term] for term in common[:count])
             for row in self._with_all(common[:count], self._wanted):
