@@ -231,3 +231,17 @@ async def test_a_search_in_memory_sees_no_half_of_what_is_indexed_meanwhile():
             await store.search(SearchQuery("walnut"))
         done.set()
     await store.close()
+
+
+async def test_a_word_that_one_of_many_tapes_is_full_of_still_counts_in_the_others():
+    store = InMemoryTapeStore()
+    for number in range(20):
+        await store.create_tape(f"{number}")
+    await store.append("0", message("user", "harbour walnut lantern"))
+    await store.append("1", message("user", "harbour pepper lantern"))
+    await store.append_many("9", [message("user", f"walnut {n}") for n in range(1_100)])
+    for number in range(20):
+        await store.append_many(f"{number}", [message("user", f"tea {n}") for n in range(50)])
+    [first, *_] = await store.search(SearchQuery("walnut harbour"))
+    assert first.tape == "0"
+    await store.close()
