@@ -113,7 +113,9 @@ class IndexDatabase:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._writing, self._reading = RLock(), RLock()
+        self._writing = RLock()
+        # In memory there is one connection, which would show a search what is half written.
+        self._reading = self._writing if path is None else RLock()
         self._doubted = False
         try:
             if not self._is_trusted():
@@ -153,10 +155,12 @@ class IndexDatabase:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                # After some errors SQLite has rolled back already.
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
                 raise
-            self._writer.execute("COMMIT")
 
     # Tapes.
 
@@ -223,6 +227,8 @@ class IndexDatabase:
             ).fetchone()
             if last[0] is None:
                 connection.execute("DELETE FROM tapes WHERE id = ?", (mark.id,))
+                # The tape gets another number, and no number has the anchors of two tapes.
+                connection.execute("DELETE FROM anchors WHERE tape = ?", (mark.id,))
                 return Mark(mark.id, mark.name)
             # The entries behind the last document are indexed again: they may cut the talk.
             mark = replace(mark, indexed=last[1], checksum=last[2], row=last[0] - mark.first_row)
@@ -259,16 +265,17 @@ class IndexDatabase:
                 if self._beside("-wal").stat().st_size > 4096 * CHECKPOINT_PAGES:
                     self.checkpoint()
 
-    def checkpoint(self) -> None:
-        """Move the write-ahead log into the file and write the file's digest."""
+    def checkpoint(self) -> bool:
+        """Move the write-ahead log into the file and write the file's digest; return whether it is empty now."""
         if self.path is None:
-            return
+            return True
         with self._writing, self._reading:
             # No digest matches the file until the checkpoint is complete.
             self._beside(".sum").unlink(missing_ok=True)
             busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy and not self._doubted:
                 write_synced(self._beside(".sum"), _digest(self.path).encode())
+            return not busy
 
     def doubt(self) -> None:
         """Make sure that the file, as it is or will become, is not trusted at the next start."""
@@ -289,7 +296,8 @@ class IndexDatabase:
                 connection.execute("INSERT INTO vocabulary SELECT term, doc FROM held")
             self._writer.execute("VACUUM")
             self._doubted = not trusted
-            self.checkpoint()
+            if not self.checkpoint():
+                raise sqlite3.OperationalError("another program reads the index")
 
     def close(self) -> None:
         """Close the database with a checkpoint."""

@@ -26,6 +26,9 @@ _RARE = 12
 _COMPARED = 5_000
 """Newest rows of a common term that are compared with those of other common terms."""
 
+_WEIGHED = 16
+"""Most common terms that count for the rows of rare ones: each costs a look at all rare ones."""
+
 _KNOWN = 3
 """A word that this many rows of all tapes have is not a misspelling."""
 
@@ -63,6 +66,8 @@ class Gatherer:
         self.rows: defaultdict[int, float] = defaultdict(float)
         # Common terms, each with the ranges that hold about ``_COMPARED`` of its rows.
         self._common: dict[str, list[tuple[int, int]]] = {}
+        # How many rows of all tapes have a term, or had it.
+        self._known: dict[str, int] = {}
 
     def gather(self, words: Sequence[str], parsed: ParsedQuery, *, unless_shared: bool) -> bool:
         """Gather rows.
@@ -75,7 +80,9 @@ class Gatherer:
         Returns:
             Whether the rows are of use.
         """
-        known = dict(self._connection.execute(_FOUND, (json.dumps(list(words)),)))
+        dates = date_terms(words)
+        asked = json.dumps([*words, *parsed.compounds, *dates])
+        known = self._known = dict(self._connection.execute(_FOUND, (asked,)))
         missing = [word for word in words if word not in known or not self._take(word)]
         if unless_shared and self.weights and self._are_shared(list(self.weights)):
             return False
@@ -85,7 +92,7 @@ class Gatherer:
                 self._correct(word)
         for term in (*parsed.compounds, *parsed.weighty):
             self._take(term)
-        for term in date_terms(words):
+        for term in dates:
             self._take(term, DATE_WORTH)
         self._weigh_common()
         return True
@@ -119,6 +126,9 @@ class Gatherer:
             ranges.append((start, high))
         if not newest:
             return False
+        if common and self._scope.spans:
+            held = self._known.get(term, self._scope.total) * self._scope.share
+            found = min(found, max(most, int(held)))
         if term not in self.weights:
             weight = self.weights[term] = worth * idf(found, self._scope.total)
             if common:
@@ -131,12 +141,12 @@ class Gatherer:
     def _weigh_common(self) -> None:
         """Let common terms count for the rows of rare ones, and gather the newest that have several."""
         rare = any_of([term for term in self.weights if term not in self._common])
+        common = sorted(self._common, key=lambda term: (-self.weights[term], term))
         if len(self.rows) > self._wanted:
-            for term in self._common:
+            for term in common[:_WEIGHED]:
                 most = len(self.rows)
                 for row in self._scope.matching(f'"{term}" AND ({rare})', most):
                     self.rows[row] += self.weights[term]
-        common = sorted(self._common, key=lambda term: (-self.weights[term], term))
         for count in sorted({len(common), 2, 1}, reverse=True) if common else ():
             weight = sum(self.weights[term] for term in common[:count])
             for row in self._with_all(common[:count], self._wanted):

@@ -316,10 +316,13 @@ class IndexKeeper:
         mark = self.marks.pop(tape, None)
         if mark is not None:
             self.generation += 1
-            with anyio.CancelScope(shield=True):
-                mark = await anyio.to_thread.run_sync(database.delete, mark, first)
-            if mark.indexed:
-                self.marks[tape] = mark
+            try:
+                with anyio.CancelScope(shield=True):
+                    mark = await anyio.to_thread.run_sync(database.delete, mark, first)
+            finally:
+                # If it fails, all is still there.
+                if mark.indexed:
+                    self.marks[tape] = mark
 
     async def _merge(self) -> None:
         """Merge segments of the full text if much was indexed, unless a tape changes meanwhile."""

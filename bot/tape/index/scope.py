@@ -61,6 +61,8 @@ class Scope:
         ranges: The rowid ranges to search, both ends included.
         groups: The groups of the tapes by their numbers.
         total: How many rows are searched; ids and times may leave out some of them.
+        share: How much that is of all rows of these tapes.
+        spans: Whether one range holds several tapes, whose rowids are far apart.
     """
 
     def __init__(
@@ -73,15 +75,16 @@ class Scope:
         self._until = _EVER if until is None else until.timestamp()
         self._timed = (self._since, self._until) != (-_EVER, _EVER)
         self.groups: dict[int, Group] = {}
-        self.total = 0
+        self.total = self._held = 0
         self._tapes = {mark.id: self._tape(mark) for mark in sorted(marks, key=lambda one: one.id)}
         tapes = [one for one in self._tapes.values() if one.passing and one.low <= one.high]
         self.ranges = [(one.low, one.high) for one in tapes]
         self._listed: str | None = None
-        at_once = len(tapes) > _FEW_TAPES and query.first is query.last is None
-        if at_once:
+        self.share = self.total / (self._held or 1)
+        self.spans = len(tapes) > _FEW_TAPES and query.first is query.last is None
+        if self.spans:
             self.ranges = [(tapes[0].low, tapes[-1].high)]
-        if at_once or self._timed or any(len(one.passing) < len(one.groups) for one in tapes):
+        if self.spans or self._timed or any(len(one.passing) < len(one.groups) for one in tapes):
             self._listed = json.dumps([number for one in tapes for number in one.passing])
         self._passing = {self.groups[number] for one in tapes for number in one.passing}
 
@@ -93,6 +96,7 @@ class Scope:
         passing = {number for number, group in groups.items() if group.passes(self._query)}
         self.groups |= groups
         self.total += sum(count for number, _, count in rows if number in passing)
+        self._held += sum(count for *_, count in rows)
         first, last = self._query.first, self._query.last
         low = mark.first_row if first is None else self._first_row(mark, first)
         end = mark.first_row + TAPE_ROWS if last is None else self._first_row(mark, last + 1)

@@ -28,6 +28,7 @@ from tape_files import full_disk, opened, says
 from bot.core.errors import TapeError
 from bot.tape.entries import message
 from bot.tape.search import SearchQuery
+from bot.tape.stores.in_memory import InMemoryTapeStore
 
 pytestmark = pytest.mark.slow
 
@@ -209,3 +210,38 @@ async def test_a_store_for_reading_finds_beside_the_one_that_writes(stores, fold
             assert hit.entry == added
         touched = {path for path, at in files.items() if path.stat().st_mtime_ns != at}
         assert {path.name.partition(".")[2] for path in touched} <= {"jsonl", "heads"}
+
+
+async def test_a_search_in_memory_sees_no_half_of_what_is_indexed_meanwhile():
+    store = InMemoryTapeStore()
+    await store.create_tape(TAPE)
+    done = anyio.Event()
+
+    async def search() -> None:
+        while not done.is_set():
+            await store.search(SearchQuery("walnut kestrel", neighbours=2))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(search)
+        for number in range(30):
+            # Each is of a group of its own.
+            said = [message("user", "walnut", problem=f"{number}-{one}") for one in range(5)]
+            await store.append_many(TAPE, said)
+            await store.search(SearchQuery("walnut"))
+        done.set()
+    await store.close()
+
+
+async def test_a_word_that_one_of_many_tapes_is_full_of_still_counts_in_the_others():
+    store = InMemoryTapeStore()
+    for number in range(20):
+        await store.create_tape(f"{number}")
+    await store.append("0", message("user", "harbour walnut lantern"))
+    await store.append("1", message("user", "harbour pepper lantern"))
+    await store.append_many("9", [message("user", f"walnut {n}") for n in range(1_100)])
+    for number in range(20):
+        await store.append_many(f"{number}", [message("user", f"tea {n}") for n in range(50)])
+    [first, *_] = await store.search(SearchQuery("walnut harbour"))
+    assert first.tape == "0"
+    await store.close()

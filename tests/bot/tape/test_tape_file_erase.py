@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,32 @@ async def test_names_labels_and_anchors_leave_the_index(tmp_path):
         assert await store.erase(TAPE, fresh) == 2
         assert traces(tmp_path) == []
         assert [one.name for one in await store.list_anchors(TAPE)] == ["erased"]
+
+
+async def test_an_anchor_before_all_that_was_indexed_leaves_the_index_with_its_tape(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        await store.append(TAPE, anchor("memory/open", {"why": SECRET}))
+        only = await store.append(TAPE, says("tea"))
+        assert await found(store, "tea")
+        await store.erase(TAPE, [tombstone(only)])
+        assert len(await store.list_anchors(TAPE)) == 1
+        await store.reset(TAPE)
+        assert traces(tmp_path) == await store.list_anchors(TAPE) == []
+
+
+@pytest.mark.slow
+async def test_what_is_erased_while_another_program_reads_the_index_is_in_no_file(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        gone = await store.append(TAPE, says(f"{SECRET} tea"))
+        assert await found(store, "tea")
+        [index] = tmp_path.glob("*.index.db")
+        with closing(sqlite3.connect(index, isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT count(*) FROM docs").fetchone()
+            await store.erase(TAPE, [tombstone(gone)])
+            assert traces(tmp_path) == await found(store, "tea") == []
 
 
 async def test_packing_in_the_background_brings_nothing_back(tmp_path):
