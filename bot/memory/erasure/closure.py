@@ -50,6 +50,7 @@ from bot.memory.records.fact import (
 )
 from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.files import FILES_PREFIX
+from bot.memory.records.pending_calls import TOOL_PENDING
 from bot.memory.records.tombstones import is_erased, tombstone
 from bot.memory.records.transcript import sender_id
 from bot.memory.records.turn_marks import unfold
@@ -64,7 +65,7 @@ FORGOTTEN_EVENT = "memory.forgotten"
 """Event that records the result of an erasure: fact numbers and counts, no text."""
 
 _TURNS = frozenset({TURN_START, TURN_END, LOOP_STEP})
-_OF_TURNS = frozenset({REPLY, LOOP_STEP, "task.run"})
+_OF_TURNS = frozenset({REPLY, LOOP_STEP, TOOL_PENDING, "task.run"})
 _FILE_READERS = frozenset({"files_read", "files_manage", "memory_recall"})
 """Tools whose results show files."""
 
@@ -220,6 +221,9 @@ class Closure:
         tape, place = source.name, (source.name, entry.id)
         if entry.kind == "tool_result":
             self.blobs |= blobs_in(entry)
+        if entry.name == TOOL_PENDING and is_turn_output(self.turns.get(tape, ()), entry):
+            # What was decided about the call repeats its arguments.
+            self.matcher.add_passage(str(entry.data.get("arguments") or ""))
         if entry.kind == "event" and entry.name in FILE_EVENTS:
             self._file(tape, entry)
             return

@@ -65,7 +65,10 @@ async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_
         channel = host.channel
         await channel.wait_until(lambda: channel.answers)
         [told] = channel.answers
-        assert (told.text, [one.command for one in told.buttons]) == (GAVE_UP, ["/retry message:m1"])
+        assert (told.text, [one.command for one in told.buttons]) == (
+            GAVE_UP,
+            ["/retry message:m1"],
+        )
         retry = await channel.send("/retry message:m1", message_id="m2", sender=Sender("7", "Ada"))
         assert await channel.wait_for_answer(retry) == "Blue."
         assert "Which colour?" in str(model.requests_for()[-1].messages)

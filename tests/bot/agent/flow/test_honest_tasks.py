@@ -175,3 +175,13 @@ async def test_a_yes_ends_with_the_words_that_asked_for_it(tmp_path):
         made.steps = [("mcp_open", sent)]
         await made.host.channel.ask("Hello")
         assert made.opened == [sent]
+
+
+async def test_a_call_that_was_denied_leaves_nothing_of_what_a_forgotten_message_asked(tmp_path):
+    async with stage(tmp_path) as made:
+        made.steps = [("mcp_open", {"target": "tumour clinic"})]
+        await made.host.channel.ask("Look for my xyzzy disease")
+        await made.host.channel.ask("/deny 1")
+        await made.host.channel.ask('/memory forget "xyzzy"')
+        assert "Forgotten" in await made.host.channel.ask("yes")
+        assert "tumour" not in str(await made.host.tape())

@@ -59,6 +59,9 @@ async def test_what_is_used_is_told_for_a_person_and_to_owners_for_everybody(tmp
         )
         assert "`fake:8`: $0.50" in host.channel.answers[-1].text
         [(_, off)] = pressed(host)
+        await talk(host, ("/budget set fake:8 1$ month",), (off, "There is no such limit."))
+        await talk(host, ("/budget all",))
+        [(_, off)] = pressed(host)
         await talk(host, (off, "Removed: "), ("/budget all",))
         assert pressed(host) == []
         await talk(host, ("/budget all", "in our private chat"), private=False)
