@@ -753,9 +753,12 @@ begin
             order by o.id limit most
         ),
         shown as (
-            delete from tapebot.live l where l.channel = chan and my_shard = coalesce(
-                (select r.shard from tapebot.route r where r.session = l.session and r.shards = of_shards), 0)
-            returning l.id, 'live', null::text, l.body
+            -- Whoever writes a newer one tells of it again; waiting for several of these could be a deadlock.
+            delete from tapebot.live l where l.ctid = any (array(
+                select l.ctid from tapebot.live l
+                left join tapebot.route r on r.session = l.session and r.shards = of_shards
+                where l.channel = chan and coalesce(r.shard, 0) = my_shard for update of l skip locked
+            )) returning l.id, 'live', null::text, l.body
         )
         select * from (select * from due union all select * from shown) as due_now order by 1;
 end $$;

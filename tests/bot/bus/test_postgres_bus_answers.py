@@ -9,7 +9,7 @@ from databases import WAITING, server
 from postgres_fleet import HERE, inbound
 from waiting import until
 
-from bot.bus import Answer, DeliveryReport
+from bot.bus import Address, Answer, DeliveryReport, PartialAnswer
 from testkit.wire_cutter import WireCutter
 
 pytestmark = pytest.mark.slow
@@ -70,6 +70,24 @@ async def test_an_answer_that_is_sent_again_while_its_report_is_written_is_not_s
         await waits(fleet.url, 1)
         await other.commit()
     assert fleet.rows("select answer from tapebot.outbox") == []
+
+
+async def test_an_answer_does_not_wait_for_who_writes_what_a_model_says_elsewhere(fleet):
+    worker, gateway = await fleet.process("worker"), await fleet.process("gateway")
+    for chat in ("1", "2"):
+        await worker.bus.send(PartialAnswer(Address("fake", chat), f"s{chat}", "a"))
+    await until(lambda: fleet.rows("select count(*) from tapebot.live") == [(2,)])
+    show = (
+        "select tapebot.show(%s, array[slot], '{fake}', '{b}') from tapebot.live where session = %s"
+    )
+    async with await psycopg.AsyncConnection.connect(fleet.url) as other:
+        await other.execute(show, [["fake:2"], "fake:2"])
+        await worker.bus.send(Answer(HERE, "a1", "done"))
+        with anyio.fail_after(5):
+            assert isinstance(await gateway.bus.channel("fake").receive(), PartialAnswer)
+            assert (await gateway.bus.channel("fake").receive()).text == "done"
+        # It writes the other one, too, and both come to an end.
+        await other.execute(show, [["fake:1"], "fake:1"])
 
 
 async def test_no_sample_of_the_planner_keeps_words_that_passed_the_bus(fleet):
