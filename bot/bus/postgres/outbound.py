@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
 from collections import OrderedDict, deque
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import anyio.to_thread
 from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutgoingFile, PartialAnswer
 from bot.bus.outbox import Outbox
 from bot.bus.postgres.codec import coalescing_key, decode, encode_key, stream_coalescing_key
-from bot.bus.postgres.queries import Queries
+from bot.bus.postgres.queries import OUTBOUND_ROWS, Queries
 from bot.bus.site import WEB_CHANNEL
 from bot.core.database.wakeups import POLL, Wakeups
 from bot.core.errors import BusError
@@ -30,7 +29,6 @@ PACE = 0.25
 FETCHED_WITHIN = 3_600.0
 """Seconds for which files of the web channel stay: the site links to them for download."""
 
-_MAX_ROWS = 64
 _MAX_ENDED_STREAMS = 1_000
 # Wake-ups within this time after another are handled together.
 _BATCH_SECONDS = 0.03
@@ -104,12 +102,12 @@ class OutboundReader:
         self._queries = queries
         self._wakeups = wakeups
         self._channel = channel
-        # Without a lease, read again what another process was given.
-        self._consumer_id = epoch or -1 - secrets.randbits(48)
+        self._epoch = epoch
         self._exports = exports
         self._box = Outbox()
         self._raw: deque[tuple[str | None, str]] = deque()
-        self._in_hand: set[str] = set()
+        # Answers that were read, and whose last report is not recorded, with their rows' ids.
+        self._in_hand: dict[str, int] = {}
         self._ended_streams: OrderedDict[str, None] = OrderedDict()
         self._written: dict[str, list[Path]] = {}
         self._leaving: deque[tuple[float, list[Path]]] = deque()
@@ -156,7 +154,7 @@ class OutboundReader:
                     return
                 await anyio.sleep(_RETRY_SECONDS)
         if report.final:
-            self._in_hand.discard(encode_key(report.answer))
+            self._in_hand.pop(encode_key(report.answer), None)
             written = self._written.pop(encode_key(report.answer), [])
             stay = FETCHED_WITHIN if self._channel == WEB_CHANNEL else 0.0
             self._leaving.append((anyio.current_time() + stay, written))
@@ -173,11 +171,14 @@ class OutboundReader:
         async with self._taking:
             # Get the event before the query, so that no notification is missed.
             self._woken = self._wakeups.event(f"outbound:{self._channel}")
-            rows = await self._queries.claim_outbound(
-                self._channel, self.shard, self.shards, self._consumer_id, _MAX_ROWS
+            rows = await self._queries.outbound(
+                self._channel, self.shard, self.shards, self._epoch, self._in_hand.values()
             )
-            self._raw.extend(rows)
-            if len(rows) >= _MAX_ROWS:
+            for number, answer, body in rows:
+                if answer is not None:
+                    self._in_hand[answer] = number
+                self._raw.append((answer, body))
+            if len(rows) >= OUTBOUND_ROWS:
                 self._woken = anyio.Event()
                 self._woken.set()
             while self._raw:
@@ -187,13 +188,9 @@ class OutboundReader:
                     outbound = await self._with_files(answer, outbound)
                 # Remove it only when complete: if cancelled, the next call handles it.
                 self._raw.popleft()
-                self._put(answer, outbound)
+                self._put(outbound)
 
-    def _put(self, answer: str | None, outbound: Outbound) -> None:
-        if answer is not None:
-            if answer in self._in_hand:
-                return
-            self._in_hand.add(answer)
+    def _put(self, outbound: Outbound) -> None:
         if isinstance(outbound, Answer):
             if outbound.stream is not None:
                 self._ended_streams[outbound.stream] = None

@@ -20,6 +20,9 @@ from bot.bus.postgres.held_session import HeldSession
 from bot.core.database.connections import Connection, Database, Row
 from bot.core.errors import BusError, SessionLost
 
+OUTBOUND_ROWS = 64
+"""The most answers to read for a channel at once."""
+
 _ACCEPTED = -1
 _DUPLICATE = -2
 _LOCKED_FOR = "5s"
@@ -213,16 +216,19 @@ class Queries:
         """Write an answer for its channel, unless it is on its way already."""
         await self.fetch(_SEND, _sending(answer, files))
 
-    async def claim_outbound(
-        self, channel: str, shard: int, shards: int, consumer_id: int, most: int
-    ) -> list[tuple[str | None, str]]:
-        """Return a channel's outbound items: answer key or None, and the text of ``encode``."""
+    async def outbound(
+        self, channel: str, shard: int, shards: int, epoch: int, has: Iterable[int]
+    ) -> list[tuple[int, str | None, str]]:
+        """Return a channel's outbound items without the answers that it has, by their ids.
+
+        Each is an id, the answer's key or None, and the text of ``encode``.
+        """
         lease = f"channel/{channel}" + (f"/{shard}" if shards > 1 else "")
         rows = await self.fetch(
-            "select answer, body from tapebot.take(%s, %s, %s, %s, %s, %s)",
-            [channel, shard, shards, consumer_id, lease, most],
+            "select id, answer, body from tapebot.take(%s, %s, %s, %s, %s, %s::bigint[], %s)",
+            [channel, shard, shards, epoch, lease, _array(has), OUTBOUND_ROWS],
         )
-        return [(answer, body) for answer, body in rows]
+        return [(number, answer, body) for number, answer, body in rows]
 
     async def files(self, answer: str) -> dict[int, bytes]:
         """Return the files of an answer by number, from 1."""

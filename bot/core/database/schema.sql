@@ -406,7 +406,6 @@ create table tapebot.outbox (
     session text not null,
     answer text not null unique,
     body text not null,
-    taken bigint,
     sent_at timestamptz not null default now()
 );
 create index outbox_channel on tapebot.outbox (channel, id);
@@ -428,6 +427,13 @@ create unlogged table tapebot.live (
     primary key (session, slot)
 );
 create index live_channel on tapebot.live (channel);
+
+-- Samples that the planner keeps would outlive the words of these, too.
+alter table tapebot.inbound alter column body set statistics 0;
+alter table tapebot.dead_letter alter column body set statistics 0;
+alter table tapebot.outbox alter column body set statistics 0;
+alter table tapebot.outfile alter column content set statistics 0;
+alter table tapebot.live alter column body set statistics 0;
 
 -- All that changes which row is a session's head happens under its lock, and ids are given under it: so the order
 -- of ids is that of commits.
@@ -632,7 +638,7 @@ begin
     perform tapebot.lock_session(whose);
     -- Asked again after it was done, or too late: the lease has ended.
     select kind into what from tapebot.inbound
-        where id = token and reads = held_reads and free_at > clock_timestamp() for update;
+        where id = token and reads = held_reads and holder is not null and free_at > clock_timestamp() for update;
     if what is null then
         return;
     end if;
@@ -643,7 +649,8 @@ begin
         delete from tapebot.inbound where id = token;
         perform tapebot.promote(whose);
     else
-        update tapebot.inbound set free_at = clock_timestamp() + make_interval(secs => pause) where id = token;
+        update tapebot.inbound set free_at = clock_timestamp() + make_interval(secs => pause), holder = null
+            where id = token;
         if pause = 0 then
             perform tapebot.tell('inbound', '0');
         end if;
@@ -712,21 +719,25 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
-    if exists (select from tapebot.inbound where session = told and kind = 'report' and answer = key) then
-        return;
-    end if;
-    delete from tapebot.live where session = whose and slot = slot_done;
     insert into tapebot.outbox (channel, session, answer, body) values (chan, whose, key, content)
         on conflict (answer) do nothing;
-    if found then
+    if not found then
+        return;
+    end if;
+    -- Asked only now: the insert waits for a report that is about to end the answer.
+    if exists (select from tapebot.inbound where session = told and kind = 'report' and answer = key) then
+        delete from tapebot.outbox where answer = key;
+    else
+        delete from tapebot.live where session = whose and slot = slot_done;
         insert into tapebot.outfile (answer, number, content)
             select key, place, given from unnest(files) with ordinality as each (given, place) where given is not null;
         perform tapebot.tell('outbound:' || chan);
     end if;
 end $$;
 
--- Give a channel's shard what it has to show, in order; an answer once for each mark.
-create function tapebot.take(chan text, my_shard int, of_shards int, mark bigint, lease_name text, most int)
+-- Give a channel's shard what it has to show, in order, without the answers that it says it has: an answer that was
+-- given, and did not come to it, is given again.
+create function tapebot.take(chan text, my_shard int, of_shards int, mark bigint, lease_name text, has bigint[], most int)
 returns table (id bigint, kind text, answer text, body text)
 language plpgsql as $$
 #variable_conflict use_column
@@ -736,21 +747,20 @@ begin
     end if;
     return query
         with due as (
-            select o.id from tapebot.outbox o
+            select o.id, 'answer', o.answer, o.body from tapebot.outbox o
             left join tapebot.route r on r.session = o.session and r.shards = of_shards
-            where o.channel = chan and o.taken is distinct from mark and coalesce(r.shard, 0) = my_shard
-            order by o.id limit most for update of o
-        ),
-        given as (
-            update tapebot.outbox o set taken = mark from due where o.id = due.id
-            returning o.id, 'answer', o.answer, o.body
+            where o.channel = chan and o.id <> all (has) and coalesce(r.shard, 0) = my_shard
+            order by o.id limit most
         ),
         shown as (
-            delete from tapebot.live l where l.channel = chan and my_shard = coalesce(
-                (select r.shard from tapebot.route r where r.session = l.session and r.shards = of_shards), 0)
-            returning l.id, 'live', null::text, l.body
+            -- Whoever writes a newer one tells of it again; waiting for several of these could be a deadlock.
+            delete from tapebot.live l where l.ctid = any (array(
+                select l.ctid from tapebot.live l
+                left join tapebot.route r on r.session = l.session and r.shards = of_shards
+                where l.channel = chan and coalesce(r.shard, 0) = my_shard for update of l skip locked
+            )) returning l.id, 'live', null::text, l.body
         )
-        select * from (select * from given union all select * from shown) as due_now order by 1;
+        select * from (select * from due union all select * from shown) as due_now order by 1;
 end $$;
 
 -- A channel's word on an answer, to its session; the last one ends the answer.
@@ -780,7 +790,7 @@ create table tapebot.blob (
     data bytea not null,
     kept_at timestamptz not null default now()
 );
-alter table tapebot.blob alter column data set storage external;
+alter table tapebot.blob alter column data set storage external, alter column data set statistics 0;
 
 -- A platform's updates: arrived, then perhaps taken into a chat's lane, then handled. One that was handled
 -- is remembered for a while without its words: a platform sends again what it thinks was not taken.
@@ -794,6 +804,7 @@ create table tapebot.spool (
     primary key (channel, number),
     check ((raw is null) = (handled_at is not null))
 );
+alter table tapebot.spool alter column raw set statistics 0;
 create index spool_waiting on tapebot.spool (channel, number) where raw is not null;
 create index spool_bound on tapebot.spool (channel, known) where raw is not null;
 create index spool_handled on tapebot.spool (handled_at) where handled_at is not null;
@@ -871,3 +882,4 @@ create table tapebot.mcp_login (
     server text primary key,
     content bytea not null
 );
+alter table tapebot.mcp_login alter column content set statistics 0;

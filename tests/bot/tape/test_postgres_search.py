@@ -13,6 +13,7 @@ from waiting import until
 
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.search import SearchQuery
+from bot.tape.state_reads import begin_session_reads, shared_state_reads
 from bot.tape.stores.postgres import PostgresTapeStore
 
 _TABLES = ("entry", "tape", "rewrite", "segment")
@@ -77,6 +78,32 @@ async def test_what_one_process_writes_every_other_finds_at_once(store, url, wor
         await elsewhere.create_tape(TAPE)
         assert [entry.id for entry in await elsewhere.read(TAPE)] == [1]
         assert await ids(elsewhere, "xylophone") == await ids(elsewhere, "xylophne") == []
+
+
+async def test_what_another_process_writes_while_a_turn_shares_its_reads_is_found(
+    store, url, workspace
+):
+    await store.append_many(TAPE, [says("pie")])
+    assert await ids(store, "pie") == [2]
+    looked, written = anyio.Event(), anyio.Event()
+
+    async def turn() -> None:
+        begin_session_reads()
+        with shared_state_reads(anew=True):
+            await store.version(TAPE)
+            looked.set()
+            await written.wait()
+            await ids(store, "xylophone")
+
+    async with (
+        opened(url, workspace=workspace, hears=False) as other,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(turn)
+        await looked.wait()
+        [new] = await other.append_many(TAPE, [says("a xylophone")])
+        written.set()
+    assert await ids(store, "xylophone") == [new.id]
 
 
 @pytest.mark.parametrize("change", ["erase", "reset"])

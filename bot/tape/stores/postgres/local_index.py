@@ -27,6 +27,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
+from bot.tape.state_reads import forget_state
 from bot.tape.store import Segment
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.postgres.reader import (
@@ -137,6 +138,8 @@ class LocalIndex:
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry."""
+        # As it is: what a turn read half a second ago would count as all that is to be indexed.
+        forget_state(tape)
         return (await self._reader.state(tape)).version
 
     async def read(
