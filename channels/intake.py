@@ -95,6 +95,7 @@ class Event:
         files: The attached files.
         is_forwarded: Whether its content is forwarded, or made by an inline bot.
         is_old: Whether it is too old to be answered.
+        in_place: Whether what it is told takes a place that waits for its answer.
         moved_to: As in ``Inbound``.
     """
 
@@ -113,11 +114,14 @@ class Event:
     files: tuple[SentFile, ...] = ()
     is_forwarded: bool = False
     is_old: bool = False
+    in_place: bool = False
     moved_to: str | None = None
 
     @property
     def name(self) -> str:
-        """A short description by which its sender recognises it."""
+        """A short description by which its sender recognises it; empty if it is told in place."""
+        if self.in_place:
+            return ""
         words = " ".join(self.text.split()) or ", ".join(file.name for file in self.files)
         short = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 1]}…"
         return f"“{short}”" if short else _("a message without words")
@@ -250,8 +254,11 @@ class Intake:
         except (BusClosed, SessionFull, InvalidInbound):
             raise
         except BusError as error:
-            if event is not None and self.expects_answer(event) and _key(event) not in self._warned:
-                _remember(self._warned, _key(event), 0)
+            if event is None or not self.expects_answer(event):
+                raise
+            # Not the message's id, which all presses of its buttons share.
+            if (key := (event.address.session, event.id)) not in self._warned:
+                _remember(self._warned, key, 0)
                 problem = str(error)
                 problem = f"{problem[:1].upper()}{problem[1:]}"
                 # Not a reply: on Discord that would take the place of a command's answer.

@@ -86,14 +86,14 @@ class OutboundDispatcher(Generic[PieceT]):
             address: The chat.
             reason: Why, and what the sender can do.
             message_id: The platform's id of the message.
-            name: The message's beginning.
+            name: The message's beginning; empty if the notice names no other message.
         """
         queue = self._queues.get(address.session)
-        for notice in queue.notices if queue else ():
+        for notice in queue.notices if queue and name else ():
             if notice.names and notice.text == reason:
                 notice.add(name)
                 return
-        self._hand_over(Notice(address, reason, message_id, [name]))
+        self._hand_over(Notice(address, reason, message_id, [name] if name else []))
 
     def is_last_answer(self, session: str, message_id: str) -> bool:
         """Return whether a message carries the last answer in a chat, or a part of it."""

@@ -79,7 +79,7 @@ class DeferredResponses:
                 # Discord's limit has passed; the answer is sent as an ordinary message.
                 logger.info("an interaction could not be acknowledged: %s", error)
             finally:
-                del self._greeted[key]
+                self._greeted.pop(key, None)
                 done.set()
 
         return acknowledge
@@ -134,6 +134,7 @@ class DeferredResponses:
                     text=raw["text"],
                     sent_at=datetime.fromisoformat(raw["sent"]),
                     addressed=True,
+                    in_place=True,
                 )
                 application, token, until = raw["waiting"]
                 self._waiting[key] = _Waiting(int(application), str(token), float(until))

@@ -69,7 +69,7 @@ class InteractionHandler:
             again = partial(self._intake.authorize, event, waited=True)
             role = (await until_done(None, again)).role
             if role is None or not await self._intake.publish([event], role, until_done):
-                self._dismiss(event)
+                await self._dismiss(event)
         await self._deferred.forget_if_over(event.id)
 
     def handle(self, interaction: discord.Interaction) -> None:
@@ -79,10 +79,12 @@ class InteractionHandler:
             logger.debug("an interaction is not for this bot")
             return
         location = chat_location(self._name, interaction.channel)
+        completes = interaction.type is discord.InteractionType.autocomplete
         if location is not None:
-            completes = interaction.type is discord.InteractionType.autocomplete
             act = self._complete if completes else self._answer
             work = partial(act, interaction, _event(interaction, location, text))
+        elif completes:
+            return
         else:
             with use_language(_sender(interaction).language or current_language()):
                 work = partial(self._refuse, interaction, _(_NOWHERE))
@@ -101,7 +103,7 @@ class InteractionHandler:
                 f"greeting {interaction.id}", self._deferred.acknowledging(interaction, event.id)
             )
             if not await self._intake.publish([event], decision.role, until_done):
-                self._dismiss(event)
+                await self._dismiss(event)
 
     async def _complete(self, interaction: discord.Interaction, event: Event) -> None:
         async with self._intake.speaking_to(event):
@@ -125,10 +127,11 @@ class InteractionHandler:
         except MessengerError as error:
             logger.info("a refusal could not be sent: %s", error)
 
-    def _dismiss(self, event: Event) -> None:
-        """End "thinking" for a command of a person who lost access."""
-        if self._deferred.is_waiting(event.id):
-            self._dispatcher.tell(event.address, _(_STRANGER), event.id)
+    async def _dismiss(self, event: Event) -> None:
+        """End "thinking" for a command of a person who lost access; never tell the chat of it."""
+        await self._deferred.forget_if_over(event.id)
+        if event.in_place and self._deferred.is_waiting(event.id):
+            self._dispatcher.refuse(event.address, _(_STRANGER), event.id, event.name)
 
 
 def _text_of(interaction: discord.Interaction) -> str | None:
@@ -165,7 +168,9 @@ def _event(interaction: discord.Interaction, location: ChatLocation, text: str) 
         message_id=str(pressed.id) if pressed else number,
         text=text,
         sent_at=interaction.created_at,
-        addressed=True,
+        # Nobody is told of a completion that failed.
+        addressed=interaction.type is not discord.InteractionType.autocomplete,
+        in_place=not pressed,
     )
 
 

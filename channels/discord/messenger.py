@@ -101,7 +101,8 @@ class DiscordMessenger:
             shown = await self._as_response(message) or await self.find_sent(message)
             if shown is None:
                 shown = await self._post(message)
-            self._written.add(message.address.session)
+            if not message.is_new:  # a notice may come before an answer from before a restart
+                self._written.add(message.address.session)
         return shown
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:

@@ -127,7 +127,8 @@ class TelegramIntake:
         async with self._intake.speaking_to(event):
             role = await self._intake.admit(event, self._intake.once)
             if role is None:
-                if event.sender.id.startswith("-") and event.text.startswith("/pair"):
+                anonymous = event.kind == "message" and event.sender.id.startswith("-")
+                if anonymous and event.text.startswith("/pair"):
                     self._intake.tell(event, _(_ANONYMOUS))
                 return
             self._messenger.note_forum(event.address, is_forum=event.is_forum)

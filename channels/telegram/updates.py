@@ -127,15 +127,18 @@ def _without_malformed(raw: Any, error: ValidationError) -> dict[str, Any] | Non
     # Without the input, which may be a stranger's text.
     wrong = {each["loc"] for each in error.errors(include_url=False, include_input=False)}
     for path in _PLACES:
-        message = smaller
+        message, given = smaller, raw
         for step in path:
             message = message.get(step) if isinstance(message, dict) else None
+            given = given.get(step) if isinstance(given, dict) else None
         for where in [each for each in wrong if message and each[: len(path)] == path]:
             # A location may also contain the names of a union's members.
-            name = next((str(one) for one in where[len(path) :] if one in message), None)
-            if name is None or name in _NEEDED or (*path, name) in names:
+            name = next((str(one) for one in where[len(path) :] if one in given), None)
+            if name is None or name in _NEEDED:
                 continue
             wrong.discard(where)
+            if (*path, name) in names:
+                continue
             names.add((*path, name))
             if name in _REPLACEMENTS and message[name] != _REPLACEMENTS[name]:
                 message[name] = _REPLACEMENTS[name]

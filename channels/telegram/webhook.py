@@ -11,7 +11,7 @@ import hmac
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -244,7 +244,8 @@ async def listening(
     finally:
         if listener.bots.get(name) is mine:
             del listener.bots[name]
-        with anyio.CancelScope(shield=True):
+        # A bot that came meanwhile tries the port itself, and tells why it cannot be opened.
+        with anyio.CancelScope(shield=True), suppress(OSError):
             await listener.adapt(*key)
         if not listener.bots:
             _listeners.pop(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import anyio
@@ -9,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from discord_rig import Rig
 
-from bot.bus import BusError
+from bot.bus import Address, BusError, Button, SessionFull
 from testkit.discord.records import DiscordUpload
 
 
@@ -135,3 +136,54 @@ async def test_a_command_of_who_lost_access_before_a_restart_is_refused_in_its_p
             await anyio.lowlevel.checkpoint()
     assert "I do not know you" in server.shown(number)
     assert made.heard == []
+
+
+async def test_who_lost_access_while_their_press_waited_is_not_exposed_in_the_channel(
+    rig, server, ada, general
+):
+    server.say(general, ada, f"<@{server.bot_id}> hello")
+    await rig.hear()
+    report = await rig.answer(rig.heard[0].address, "Yes?", buttons=(Button("Stop", "/stop"),))
+    rig.refusals.append(BusError("The disk is full."))
+    number = server.press(int(report.platform_ids[0]), "t:/stop", ada)
+    await server.until(lambda _: any("retry" in one.content for one in server.answers(general)))
+    rig.doors.people.clear()
+    before = len(rig.doors.knocks)
+    await server.until(lambda _: len(rig.doors.knocks) > before)
+    await rig.answer(rig.heard[0].address, "after", number="a2")
+    assert server.records.interactions[number].acknowledged
+    assert not any("know you" in one.content for one in server.answers(general))
+
+
+async def test_a_command_too_old_to_be_answered_exposes_nobody_who_lost_access(
+    made, server, ada, general
+):
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        made.refusals += [BusError("the disk is full")] * 1000
+        number = server.slash(general, ada, "memory")
+        await server.until(lambda books: books.interactions[number].acknowledged)
+        (record,) = (made.folder / "discord" / "spool").iterdir()
+    stored = json.loads(record.read_bytes())
+    stored["waiting"][2] = 0.0
+    record.write_text(json.dumps(stored))
+    made.refusals.clear()
+    made.doors.people.clear()
+    async with made.connected():
+        while record.exists():
+            await anyio.lowlevel.checkpoint()
+        await made.answer(Address("discord", str(general)), "after")
+    assert not any("know you" in one.content for one in server.answers(general))
+
+
+async def test_each_command_that_a_full_session_refuses_is_answered_in_its_place(
+    rig, server, ada, place
+):
+    rig.refusals += [SessionFull("50 messages already wait here")] * 4
+    numbers = [server.slash(place, ada, "memory") for _ in range(4)]
+    with anyio.fail_after(10):
+        for number in numbers:
+            await server.until(lambda _, n=number: server.shown(n))
+        while list((rig.folder / "discord" / "spool").iterdir()):
+            await anyio.lowlevel.checkpoint()
+    assert {server.shown(number) for number in numbers} == {"50 messages already wait here"}

@@ -106,6 +106,23 @@ async def test_a_forward_from_nobody_knows_whom_is_still_a_forward(rig, origin):
     assert {one.text for one in rig.access_control.knocks if one.text} == {"mine"}
 
 
+async def test_a_field_that_is_malformed_twice_takes_no_other_with_it(rig):
+    odd = [{"type": "bold", "offset": "here", "length": 1}] * 2
+    async with rig.running():
+        number = rig.telegram.say(rig.group, 7, "@tape_bot one")
+        await rig.arrived(1)
+        quote = {"text": "q", "position": 0, "entities": odd}
+        rig.telegram.say(rig.group, 7, "@tape_bot two", extra={"quote": quote})
+        target = {**rig.telegram.records.updates[0].update["message"], "entities": odd}
+        rig.telegram.say(rig.chat, 7, "three", extra={"reply_to_message": target})
+        got = await rig.arrived(3)
+    assert number == target["message_id"]
+    assert [(one.text, one.quote) for one in got[1:]] == [
+        ("two", None),
+        ("three", 'In reply to "Ada" (7):\n@tape_bot one'),
+    ]
+
+
 @pytest.mark.parametrize("field", ["from", "chat", "date", "text", "sender_chat"])
 async def test_who_wrote_what_where_and_when_is_never_guessed(rig, field, caplog):
     async with rig.running():
