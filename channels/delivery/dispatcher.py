@@ -62,13 +62,17 @@ class OutboundDispatcher(Generic[PieceT]):
         # Rate-limit state lives as long as a queue that uses it.
         self._rate_limits: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
         self._tasks: TaskGroup
+        self._stopped = False
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
         async with anyio.create_task_group() as self._tasks:
             task_status.started()
-            while True:
-                self._hand_over(await self._port.receive())
+            try:
+                while True:
+                    self._hand_over(await self._port.receive())
+            finally:
+                self._stopped = True
 
     def tell(self, address: Address, text: str, reply_to: str | None = None) -> None:
         """Show a chat a text without waiting; drop it if three others already wait there."""
@@ -104,6 +108,8 @@ class OutboundDispatcher(Generic[PieceT]):
         return {"lines": len(self._queues)}
 
     def _hand_over(self, outbound: Outbound | Notice) -> None:
+        if self._stopped:
+            return  # a webhook's last update may still be refused, and must not fail of that
         session = outbound.address.session
         queue = self._queues.get(session)
         if queue is None:

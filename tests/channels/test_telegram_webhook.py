@@ -10,7 +10,9 @@ import aiohttp
 import anyio
 import pytest
 from telegram_rig import rigged
+from waiting import until
 
+from bot.bus import BusError
 from channels.telegram import WebhookEndpoint
 from channels.telegram.webhook import webhook_secret
 
@@ -40,6 +42,22 @@ async def test_an_update_is_confirmed_only_after_its_message_is_on_the_bus(rig, 
         rig.port().gate.set()
         await rig.shown(rig.chat, 1)
         await rig.telegram.until_confirmed()
+
+
+async def test_what_the_bus_refuses_during_a_stop_is_not_confirmed(rig, place):
+    async def refuse_later() -> None:
+        await anyio.sleep(0.1)
+        rig.port().refusals.append(BusError("The disk is full."))
+        rig.port().gate.set()
+
+    rig.port().gate = anyio.Event()
+    async with anyio.create_task_group() as tasks, rig.running(webhook=place):
+        rig.telegram.say(rig.chat, 7, "keep me")
+        await until(lambda: rig.access_control.knocks)
+        tasks.start_soon(refuse_later)
+    assert rig.telegram.records.unconfirmed
+    async with rig.running(webhook=place):
+        assert await rig.shown(rig.chat, 1) == ["echo: keep me"]
 
 
 async def test_nobody_but_telegram_is_listened_to(rig, place):
