@@ -128,7 +128,7 @@ def _everybody(spending: Spending) -> CommandReply:
     buttons = [
         Button(
             _("Remove {limit}", limit=limit_text(one))[:60],
-            f"/budget off {_target(one)} {one.period} {one.amount}",
+            f"/budget off {_named(one)}",
         )
         for one in list(fold.limits.values())[:5]
     ]
@@ -173,7 +173,7 @@ async def _set(rest: str, spending: Spending, context: CommandContext) -> Comman
             "model on this machine answers, or none.",
             limit=limit_text(limit),
         ),
-        buttons=(Button(_("Remove it"), f"/budget off {_target(limit)} {period} {limit.amount}"),),
+        buttons=(Button(_("Remove it"), f"/budget off {_named(limit)}"),),
     )
 
 
@@ -201,7 +201,7 @@ async def _off(rest: str, spending: Spending, context: CommandContext) -> Comman
     if len(words) > 1 and (period := _period(words[1])) is not None:
         found = [one for one in found if one.period == period]
     if len(words) == 3:  # A button means the limit that it stands below, not a later one.
-        found = [one for one in found if str(one.amount) == words[2]]
+        found = [one for one in found if (one.unit, one.amount) == _amount(words[2])]
     for limit in found:
         await spending.set_limit(Limit(limit.scope, limit.period, limit.unit, 0))
     if not found:
@@ -260,11 +260,12 @@ def _period(word: str) -> Period | None:
     return "month" if lowered in ("month", "monthly") else None
 
 
-def _target(limit: Limit) -> str:
-    """Return the words that name a limit in a command."""
+def _named(limit: Limit) -> str:
+    """Return the words that name a limit, and no later one in its place, in a command."""
     if limit.unit == "requests":
-        return "rate"
-    return limit.scope
+        return f"rate {limit.period}"
+    amount = f"{limit.amount / NANO:.9f}".rstrip("0").rstrip(".") + "$"
+    return f"{limit.scope} {limit.period} {amount if limit.unit == 'usd' else limit.amount}"
 
 
 BUDGET_COMMAND = Command(

@@ -514,10 +514,8 @@ class Closure:
         if place == self.request:
             return ErasurePhase.REQUESTED, tombstone(entry)
         if entry.kind == "event" and entry.name in CHAIN_EVENTS:
-            # A whole state holds facts, too, which identify what else to erase after a kill.
-            believed = entry.name == FACTS_EVENT or "state" in entry.data
-            phase = ErasurePhase.BELIEVED if believed else ErasurePhase.REPEATED
-            return phase, self._records[source.name].clear(entry)
+            # Records identify what else to erase after a kill: a shared value its copies on other tapes.
+            return ErasurePhase.BELIEVED, self._records[source.name].clear(entry)
         if is_erased(entry) or entry.name in (FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT):
             return ErasurePhase.REPEATED, entry
         if self._is_tombstone(source, entry):
