@@ -13,9 +13,6 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
 
-MAX_MEMORY_BYTES = 8_192
-"""Size in bytes; an import fills at most half of it."""
-
 _NOTHING = LazyPattern(
     r"[\W_]*(nothing( new)?|none|empty|null|n/?a|no (change|update|memor(y|ies))s?|unchanged)"
     r"( (to|was|is) (save|remember|add|saved|added|new|report))?( yet)?[\W_]*",
