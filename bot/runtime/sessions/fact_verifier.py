@@ -218,10 +218,14 @@ def claim_question(
     if fact.ends:
         claim, together = f"No longer true: {' '.join(one.gloss for one in named)}", []
     else:
+        places = {one.place for one in fact.evidence}
+        # What the same message said, such as the other half of a split, its words do not end.
         others = [
             other
             for other in fold.active()
-            if other.id != fact.id and other not in named and not other.ends
+            if other not in named
+            and not other.ends
+            and places.isdisjoint(one.place for one in other.evidence)
         ]
     return ClaimQuestion(
         claim,

@@ -420,3 +420,25 @@ async def test_a_judge_says_what_is_no_standing_fact_but_not_of_what_a_person_pi
     assert "The user walked to the lake." in memory
     assert memory.count("📌") == 1
     assert "📌 The user bought a blue lamp." in memory
+
+
+async def test_one_half_of_a_split_is_not_ended_by_the_words_of_the_other(tmp_path):
+    pets = fact_change("The user has a dog and a rabbit.", "We have a dog and a rabbit.")
+    said = "The rabbit is with my sister now."
+    halves = [
+        fact_change(text, said, op="change", facts=[1])
+        for text in ("The user has a dog.", "The user's rabbit is with the user's sister.")
+    ]
+
+    def ends_all(claim: dict[str, Any]) -> tuple[str, list[int]]:
+        shown = (*claim.get("replaces", ()), *claim.get("others", ()))
+        return "supported", [one["number"] for one in shown]
+
+    async with session_host(tmp_path, saving([pets], halves, ruling=ends_all)) as host:
+        await host.channel.ask("We have a dog and a rabbit.")
+        await judged(host)
+        await host.channel.ask(said)
+        memory = await judged(host, 2)
+    assert "The user has a dog." in memory
+    assert "The user's rabbit is with the user's sister." in memory
+    assert "a dog and a rabbit" not in memory
