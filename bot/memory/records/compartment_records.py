@@ -298,11 +298,6 @@ def working_set_from_json(record: object) -> WorkingSet | None:
     return WORKING_SETS.read(record, lane_id=None)
 
 
-def reference_from_json(record: object, entry: int = 0) -> SharedReference | None:
-    """Read a version of a shared value that an entry records; return None if it is malformed."""
-    return REFERENCES.read(record, entry=entry)
-
-
 def problem_from_json(record: object) -> Problem | None:
     """Read a problem from JSON; return None if it is malformed."""
     return PROBLEMS.read(record)

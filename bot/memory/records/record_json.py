@@ -121,9 +121,10 @@ class RecordJson(Generic[T]):
         made = self._kind(**found)
         return made if self._check is None else self._check(made)
 
-    def read_list(self, records: object) -> list[T]:
-        """Return the records in a JSON list that are well-formed."""
-        found = map(self.read, records) if isinstance(records, list) else ()
+    def read_list(self, records: object, **known: Any) -> list[T]:
+        """Return the records in a JSON list that are well-formed; see ``read``."""
+        listed = records if isinstance(records, list) else []
+        found = (self.read(one, **known) for one in listed)
         return [one for one in found if one is not None]
 
 

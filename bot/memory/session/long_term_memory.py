@@ -20,7 +20,7 @@ from bot.memory.records.compartment_text import render_references
 from bot.memory.records.conversation_entries import TURN_END, is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
-from bot.memory.records.fact_fold import FactFold, bus_entry
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
 from bot.memory.records.transcript import format_timestamp_day, sender_id
 from bot.memory.session.bus.memory_bus import MemoryBus
@@ -36,7 +36,7 @@ from bot.memory.session.linking.scope_registry import (
     scope_entry,
 )
 from bot.memory.session.scope.identities import channel_of
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.memory.session.state.fact_markdown import (
     FACTS_ROOM,
     markdown_lines,
@@ -269,7 +269,7 @@ class LongTermMemory:
             return
         home, stamp = self.home, format_time(self.home.clock.now())
         uses = {str(number): stamp for number in found}
-        await home.append_change(lambda _: ([bus_entry(home.fold, {"uses": uses})], None))
+        await home.change(lambda _: Change(None, {"uses": uses}))
 
     async def write(self, batch: ProposalBatch) -> BatchOutcome:
         """Change the facts, then the zone."""

@@ -14,12 +14,10 @@ from typing import Any
 
 from bot.core.reasons import Reason
 from bot.memory.records.compartments import Compartments
-from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.bus.shared_reference import current_references
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.scope.scope_memory import ScopeMemory
-from bot.tape.entries import TapeEntry
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 
 CLEARED_REASON = Reason("cleared")
 """Reason recorded for beliefs that were retired by clearing."""
@@ -76,13 +74,11 @@ async def clear_bus(memory: LongTermMemory, key: str) -> None:
 async def _change(
     scope: ScopeMemory, key: str, ends: Callable[[Compartments], dict[str, Any]]
 ) -> None:
-    def compose(_: int) -> tuple[list[TapeEntry], None]:
+    def make(_version: int) -> Change[None]:
         data = ends(scope.compartments)
-        if not data or key in scope.fold.decided_keys:
-            return [], None
-        return [bus_entry(scope.fold, {**data, "key": key, "by": "person"})], None
+        return Change(None, {**data, "by": "person"} if data else None)
 
-    await scope.append_change(compose)
+    await scope.change(make, key)
 
 
 def _ended(compartments: Compartments, now: datetime) -> dict[str, Any]:

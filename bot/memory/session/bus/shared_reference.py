@@ -24,8 +24,8 @@ from bot.memory.gate.reference_values import (
 from bot.memory.records.compartment_records import (
     NORTH_STARS_KEY,
     PRIORITIES_KEY,
+    REFERENCES,
     SharedReference,
-    reference_from_json,
 )
 from bot.memory.records.compartment_text import WORKSPACE_MARK
 from bot.memory.records.compartments import Compartments
@@ -168,10 +168,9 @@ class SharedReferenceStore:
         entries = await self.scope.tape.read_entries(at, at) if at else []
         if not entries or is_erased(entries[0]):
             return None
-        kept = entries[0].data.get("references")
-        for record in kept if isinstance(kept, list) else []:
-            reference = reference_from_json(record, entries[0].id)
-            if reference is not None and (reference.key, reference.version) == (key, version):
+        recorded = entries[0].data.get("references")
+        for reference in REFERENCES.read_list(recorded, entry=entries[0].id):
+            if (reference.key, reference.version) == (key, version):
                 return _left(reference)
         return None
 

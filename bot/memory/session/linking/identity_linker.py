@@ -17,7 +17,6 @@ import anyio
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import bus_entry
 from bot.memory.records.fact_undo import LINK_KEY
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch, parse_outcome
 from bot.memory.session.linking.memory_split import (
@@ -42,7 +41,7 @@ from bot.memory.session.scope.identities import (
     channel_of,
     link_entry,
 )
-from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.memory.session.scope.workspace_tape import WorkspaceTape
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
@@ -248,15 +247,12 @@ class IdentityLinker:
         self, scope: ScopeMemory, key: str, changes: Callable[[], dict[str, Any]]
     ) -> None:
         """Change a scope's shared values and beliefs, once per key."""
-        cause = f"{key}:held"
 
-        def compose(_: int) -> tuple[list[TapeEntry], None]:
-            if cause in scope.fold.decided_keys or not (data := changes()):
-                return [], None
-            now = format_time(self._clock.now())
-            return [bus_entry(scope.fold, {**data, "key": cause, "by": "import"}, ts=now)], None
+        def make(_version: int) -> Change[None]:
+            data = changes()
+            return Change(None, {**data, "by": "import"} if data else None)
 
-        await scope.append_change(compose)
+        await scope.change(make, f"{key}:held", ts=format_time(self._clock.now()))
 
 
 async def _take(scope: ScopeMemory, key: str, proposals: list[Proposal]) -> None:

@@ -19,9 +19,9 @@ from bot.core.reasons import Reason
 from bot.memory.gate.belief_updates import MOST_EVIDENCE, find_same_belief, is_current
 from bot.memory.gate.reference_values import strip_erased
 from bot.memory.records.compartment_records import (
+    REFERENCES,
     SharedReference,
     SynthesizedPattern,
-    reference_from_json,
 )
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.episodes import episode_id, parse_episode_id
@@ -191,9 +191,8 @@ class ValueHistory:
         data = entry.data if entry.kind == "event" and entry.name == BUS_EVENT else {}
         # The key of a change contains the session that made it.
         place = "".join(str(data.get("key")).split(":")[1:2])
-        records = data.get("references")
-        for value in map(reference_from_json, records if isinstance(records, list) else ()):
-            if value is None or strip_erased(value.value) is None is not value.value:
+        for value in REFERENCES.read_list(data.get("references")):
+            if strip_erased(value.value) is None is not value.value:
                 continue
             of = parse_episode_id(value.source)
             channel = channel_of(of[0]) if of is not None else place

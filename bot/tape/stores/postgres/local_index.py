@@ -28,7 +28,6 @@ from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.state_reads import forget_state
-from bot.tape.store import Segment
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.postgres.reader import (
     MAX_ROW_ID,
@@ -159,10 +158,6 @@ class LocalIndex:
             return anyio.from_thread.run(found, ids)
 
         return await anyio.to_thread.run_sync(work, read)
-
-    async def segments(self, tape: str) -> list[Segment]:
-        """Return the sealed segments, oldest first."""
-        return await self._reader.segments(tape)
 
 
 class _Marks(dict[str, int]):
