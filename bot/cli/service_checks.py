@@ -25,13 +25,13 @@ from bot.cli.check_result import CheckResult, bad, ok, warn
 from bot.core.errors import TapebotError
 from bot.core.i18n import _, ngettext
 from bot.core.plugins import Plugins
-from bot.llm.http.providers import find_server
+from bot.llm.http.providers import WITHOUT_KEY, find_server
 from bot.runtime.app.database_services import open_database
 from bot.runtime.control_socket import call_control
 from bot.runtime.models import RESERVED_MODELS
 from bot.runtime.settings import PREFIX, PresetSettings, Settings, runs_in_process
 from bot.runtime.setup.checks import PlatformRefused, ask_platform, quiet_retries
-from bot.runtime.setup.providers import KEY_VARIABLES, WITHOUT_KEY
+from bot.runtime.setup.providers import KEY_VARIABLES
 from channels.base import TokenCheck
 from channels.registry import PLATFORMS, Platform
 

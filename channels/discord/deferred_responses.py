@@ -47,6 +47,11 @@ class _Waiting:
     token: str = field(repr=False)
     until: float
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the token has expired."""
+        return self.until < time.time()
+
 
 class DeferredResponses:
     """The slash commands that wait for answers, by inbound id; bounded.
@@ -114,7 +119,7 @@ class DeferredResponses:
     async def forget_if_over(self, inbound: str) -> None:
         """Forget a command whose token has expired."""
         waiting = self._waiting.get(inbound)
-        if waiting is not None and waiting.until < time.time():
+        if waiting is not None and waiting.is_over:
             await self.forget(inbound)
 
     async def load(self) -> list[Event]:
@@ -196,7 +201,7 @@ class DeferredResponses:
             with anyio.move_on_after(_GREETING_SECONDS):
                 await greeted.wait()
         waiting = self._waiting.get(key)
-        return waiting if waiting is not None and waiting.until >= time.time() else None
+        return None if waiting is None or waiting.is_over else waiting
 
     async def follow_up(self, key: str, content: str, view: discord.ui.View) -> str | None:
         """Send a later part of a command's answer as a follow-up; return None if impossible.
@@ -232,7 +237,7 @@ class DeferredResponses:
     def _still_answered(self, key: str) -> _Waiting | None:
         """Return the command that an answer belongs to; None if its token has expired."""
         waiting = self._answered.get(_answer_of(key))
-        return waiting if waiting is not None and waiting.until >= time.time() else None
+        return None if waiting is None or waiting.is_over else waiting
 
     def _webhook(self, waiting: _Waiting) -> discord.Webhook:
         client = self._client.client

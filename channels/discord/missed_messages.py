@@ -15,13 +15,13 @@ from functools import partial
 import anyio
 import discord
 
-from bot.bus import AccessRequest, Address, Sender
+from bot.bus import AccessRequest, Address
 from bot.core.i18n import _, current_language, format_number, ngettext, use_language
 from channels.base import ChannelContext
 from channels.delivery.messenger import MessengerError
 from channels.discord.current_client import CurrentClient
 from channels.discord.errors import call_with_retries
-from channels.discord.message_content import chat_location
+from channels.discord.message_content import chat_location, sender_of
 from channels.discord.read_positions import ChannelPosition, ReadPositions
 from channels.intake import Intake
 
@@ -144,8 +144,9 @@ class MissedMessageReader:
         location, bot = chat_location(self._name, channel), self._client.me
         if location is None or bot is None:
             return False
-        sender = Sender(str(bot.id), bot.display_name)
-        asked = AccessRequest(location.address, sender, location.private, location.access_ids)
+        asked = AccessRequest(
+            location.address, sender_of(bot), location.private, location.access_ids
+        )
         authorize = partial(self._context.access.authorize, asked)
         return (await self._intake.until_done(None, authorize)).role is not None
 
@@ -163,9 +164,7 @@ class MissedMessageReader:
         channel = await self._channel(channel_id)
         language = current_language()
         if (person := getattr(channel, "recipient", None)) is not None:
-            language = await self._context.language(
-                self._name, Sender(str(person.id), person.display_name)
-            )
+            language = await self._context.language(self._name, sender_of(person))
         with use_language(language):
             await self._read_channel(channel, channel_id)
 

@@ -77,7 +77,7 @@ class UpdateReader:
                     told = {**bare, **{name: message[name] for name in kept if name in message}}
                     update = Update.model_validate({"update_id": raw["update_id"], "message": told})
                     event = read_update(update, self._channel, self._me)
-                    if isinstance(event, TelegramEvent):
+                    if event is not None:
                         addressed = event.addressed or bool(query)
                         return replace(event, kind="unreadable", addressed=addressed)
         return None

@@ -263,7 +263,7 @@ def _period(word: str) -> Period | None:
 def _named(limit: Limit) -> str:
     """Return the words that name a limit, and no later one in its place, in a command."""
     if limit.unit == "requests":
-        return f"rate {limit.period}"
+        return f"rate {limit.period}"  # for programs
     amount = f"{limit.amount / NANO:.9f}".rstrip("0").rstrip(".") + "$"
     return f"{limit.scope} {limit.period} {amount if limit.unit == 'usd' else limit.amount}"
 

@@ -71,7 +71,8 @@ PROVIDERS: Mapping[str, ModelProvider] = {
 }
 """By the provider's part of a model's name, as litellm spells it."""
 
-_LOCAL = frozenset({"hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"})
+WITHOUT_KEY = frozenset({"hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"})
+"""Servers of one's own, which need no key."""
 
 _OTHER_PROTOCOLS = frozenset(
     "ai21 aleph_alpha azure azure_ai azure_text baseten bedrock clarifai cloudflare cohere cohere_chat "
@@ -128,7 +129,7 @@ def find_server(
     named = (environment[one] for one in provider.address_variables if environment.get(one))
     address = api_base or next(named, None)
     key = api_key or next((environment[one] for one in provider.keys if environment.get(one)), None)
-    needs_key = key is None and address is None and prefix not in _LOCAL
+    needs_key = key is None and address is None and prefix not in WITHOUT_KEY
     return ModelServer(
         model=model,
         address=(address or provider.address).rstrip("/"),

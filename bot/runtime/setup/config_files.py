@@ -104,11 +104,8 @@ class ConfigFiles:
 
     def _overridden(self, values: Mapping[str, str | None]) -> tuple[str, ...]:
         """Return the variables that the environment sets otherwise."""
-        given = {
-            name.upper(): value
-            for name, value in os.environ.items()
-            if name not in exported_variables()
-        }
+        exported = exported_variables()
+        given = {name.upper(): value for name, value in os.environ.items() if name not in exported}
         return tuple(
             name for name, value in values.items() if given.get(name, value or "") != (value or "")
         )

@@ -7,11 +7,10 @@ import json
 import urllib.request
 from dataclasses import dataclass
 
+from bot.llm.http.providers import WITHOUT_KEY
+
 OLLAMA = "http://127.0.0.1:11434"
 """Where Ollama listens."""
-
-WITHOUT_KEY = frozenset({"ollama", "ollama_chat", "lm_studio", "hosted_vllm", "llamafile"})
-"""Servers of one's own, which need no key."""
 
 _SECONDS = 0.3
 _MOST = 3
