@@ -50,8 +50,8 @@ class ScheduleArguments(BaseModel):
     when: str = Field(
         "",
         max_length=300,
-        description='2026-03-31T17:00, cron, or "every 2 weeks on Monday at 8", here or with an IANA zone '
-        "behind it; quiet: 22:00-07:00 or off",
+        description='2026-03-31T17:00, cron, or "every 2 weeks on Monday at 8", in this chat\'s time or with '
+        "an IANA zone behind it; quiet: 22:00-07:00 or off",
     )
     kind: Literal["reminder", "task"] = Field("reminder", description="task: you do it then")
     number: int = 0

@@ -68,6 +68,7 @@ class TokenStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._told = ""
 
     def find(self, token: str) -> TokenGrant | None:
         """Return the grant of a token; None if it is unknown. A damaged or missing file grants nothing."""
@@ -78,11 +79,15 @@ class TokenStore:
         return grant in self._valid()
 
     def _valid(self) -> tuple[TokenGrant, ...]:
+        """Return all grants; a file that cannot be read is told once, not for each request."""
         try:
-            return self.list()
+            grants, told = self.list(), ""
         except SettingsError as error:
-            logger.error("no token is valid any more: %s", error)  # noqa: TRY400 (it says it all)
-            return ()
+            grants, told = (), str(error)
+        if told and told != self._told:
+            logger.error("no token is valid any more: %s", told)
+        self._told = told
+        return grants
 
     def list(self) -> tuple[TokenGrant, ...]:
         """Return all grants; raise ``SettingsError`` if the file cannot be read."""

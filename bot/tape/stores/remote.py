@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import httpx
 import stamina
 
@@ -40,6 +41,8 @@ from bot.tape.stores.changes import check_version
 logger = logging.getLogger(__name__)
 
 _FIRST_PAGE = 32
+_FEW = 32
+"""Entries that are encoded at once: more would hold up other tasks."""
 _PAUSE = 1.0
 """Seconds before a broken stream is opened again."""
 
@@ -81,6 +84,14 @@ def _asking(method: _Method[P, T]) -> _Method[P, T]:
         return answer
 
     return ask
+
+
+def _encoded(asked: Mapping[str, Any]) -> bytes:
+    """Return arguments as JSON; what that would change is refused here, since the server could not see it."""
+    for value in asked.values():
+        if isinstance(value, list | tuple):
+            encode_entries([replace(entry, id=entry.id or 1) for entry in value])
+    return protocol.to_json(asked)
 
 
 _ONCE = (TapeStore.archive, TapeStore.fork, TapeStore.reset)
@@ -150,12 +161,11 @@ class RemoteTapeStore(TapeStore):
         call = CALLS[method]
         if call.verb == "GET":
             return await self._answer(call, asked, repeatable=True)
-        for value in asked.values():
-            if isinstance(value, list | tuple):
-                # What JSON would change is refused here, since the server could not see it.
-                encode_entries([replace(entry, id=entry.id or 1) for entry in value])
         replaces = asked.get("replace_if_exists", False)
-        body = protocol.to_json(asked)
+        if any(isinstance(one, list | tuple) and len(one) > _FEW for one in asked.values()):
+            body = await anyio.to_thread.run_sync(_encoded, asked)
+        else:
+            body = _encoded(asked)
         await anyio.lowlevel.checkpoint_if_cancelled()
         try:
             with anyio.CancelScope(shield=True):
