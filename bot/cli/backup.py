@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.cli.tape import printable
+from bot.cli.terminal import says_yes
 from bot.core.errors import BackupFailed, SettingsError
 from bot.core.i18n import _, ngettext
 from bot.runtime.app.daily_backup import check_in_files, configured_key
@@ -136,7 +137,7 @@ def _confirm(home: Path, signer: str) -> bool:
                 signer=signer,
             )
         )
-    return input(_("Restore it? [y/N] ")).strip().lower() in ("y", "yes")
+    return says_yes(_("Restore it? [y/N] "))
 
 
 def _new_passphrase() -> str:

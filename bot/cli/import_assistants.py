@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -39,7 +39,18 @@ def import_assistant(
     """
     check_importable(settings, path)
     reading = Reading(bot, _identity(person or CONSOLE_PERSON), ZoneInfo(settings.timezone))
-    refused = anyio.run(_run, settings, path, reading, dry_run)
+    count = 0
+
+    def tell(result: ImportResult) -> None:
+        nonlocal count
+        if result.status in ("changed", "refused"):
+            count += 1
+            _print_result(result, count)
+        if (done := reading.statuses.total()) % _PROGRESS == 0:
+            told = ngettext("{n} conversation", "{n} conversations", done)
+            print(f"... {told}", file=sys.stderr, flush=True)
+
+    refused = anyio.run(write_imported, settings, path, reading, dry_run, tell)
     print_problems(reading)
     if not reading.statuses and not reading.memory:
         raise TapeNotFound(
@@ -53,21 +64,22 @@ def import_assistant(
     return 1 if refused else 0
 
 
-async def _run(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> int:
-    """Run an import; return the number of refused conversations."""
-    refused = count = 0
+async def write_imported(
+    settings: Settings,
+    path: Path,
+    reading: Reading,
+    dry_run: bool,
+    tell: Callable[[ImportResult], None],
+) -> bool:
+    """Run an import, telling each outcome; return whether any conversation was refused."""
+    refused = False
     async with open_tape_store(settings, read_only=dry_run) as store:
         writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
         results = writer.run(path)
         async with aclosing(results):
             async for result in results:
-                refused += result.status == "refused"
-                if result.status in ("changed", "refused"):
-                    count += 1
-                    _print_result(result, count)
-                if (done := reading.statuses.total()) % _PROGRESS == 0:
-                    told = ngettext("{n} conversation", "{n} conversations", done)
-                    print(f"... {told}", file=sys.stderr, flush=True)
+                refused |= result.status == "refused"
+                tell(result)
     return refused
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import anyio
 
 from bot.bus import Address
-from bot.cli.import_assistants import check_importable, print_problems
+from bot.cli.import_assistants import check_importable, print_problems, write_imported
 from bot.cli.tape import printable
-from bot.core.clock import SystemClock
 from bot.core.errors import (
     InvalidEntry,
     InvalidInbound,
@@ -23,12 +22,11 @@ from bot.core.errors import (
 )
 from bot.core.i18n import _, ngettext
 from bot.runtime.app.database_services import open_database_services
-from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.transfer.exported_tape import restore_export
 from bot.transfer.file_home import FileHome
 from bot.transfer.home_data import HomeData
-from bot.transfer.import_writer import STATUS_WORDS, ImportWriter
+from bot.transfer.import_writer import STATUS_WORDS, ImportResult
 from bot.transfer.imported import Reading
 
 
@@ -75,7 +73,12 @@ def import_nanobot(
                 _("{memory_to!r} is not a session such as telegram:42", memory_to=memory_to)
             ) from error
     reading = Reading("nanobot", "", ZoneInfo(settings.timezone), memory_to)
-    refused = anyio.run(_write_imported, settings, path, reading, dry_run)
+
+    def tell(result: ImportResult) -> None:
+        done = _did(dry_run) if result.status == "imported" else _(STATUS_WORDS[result.status])
+        print(f"{done}\t{printable(result.session)}: {printable(result.text)}", flush=True)
+
+    refused = anyio.run(write_imported, settings, path, reading, dry_run, tell)
     print_problems(reading)
     if not reading.statuses:
         raise TapeNotFound(_("{path}: found nothing to import", path=path))
@@ -112,22 +115,6 @@ async def _home(settings: Settings, *, dry_run: bool) -> AsyncIterator[HomeData]
         from bot.transfer.database_home import DatabaseHome
 
         yield DatabaseHome(shared.database, shared.wakeups, workspace)
-
-
-async def _write_imported(settings: Settings, path: Path, reading: Reading, dry_run: bool) -> bool:
-    """Import nanobot's sessions; return whether any was refused."""
-    refused = False
-    async with open_tape_store(settings, read_only=dry_run) as store:
-        writer = ImportWriter(store, SystemClock(), reading, settings.retention_days, dry_run)
-        outcomes = writer.run(path)
-        async with aclosing(outcomes):
-            async for result in outcomes:
-                refused |= result.status == "refused"
-                status = result.status
-                done = _did(dry_run) if status == "imported" else _(STATUS_WORDS[status])
-                text = f"{printable(result.session)}: {printable(result.text)}"
-                print(f"{done}\t{text}", flush=True)
-    return refused
 
 
 def _why(file: Path, error: Exception) -> str:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 _STORE_SECONDS = 15.0
 _DATABASE_SECONDS = 5.0
-_OLDEST_POSTGRES = 150_000
-"""PostgreSQL 15, as in ``server_version_num``."""
 
 _SKEW = 5.0
 """Seconds that two clocks may differ: messages dated by one are ordered beside the other's."""
@@ -143,12 +141,14 @@ async def check_database(settings: Settings, _probe: bool) -> AsyncIterator[Chec
 
 
 async def _check_server(database: Database) -> list[CheckResult]:
+    from bot.core.database.schema import OLDEST_SERVER
+
     before = time.time()
     rows = await database.fetch(_SERVER)
     after = time.time()
     number, version, asked_at, commit, fsync = rows[0]
     place = database.display_address
-    if number < _OLDEST_POSTGRES:
+    if number < OLDEST_SERVER:
         text = _("{place}: PostgreSQL {version} is too old", place=place, version=version)
         found = [bad(text, _("Use PostgreSQL 15 or newer."))]
     else:

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from bot.bus.access.access_list import ConfiguredAccess, has_owner
 from bot.bus.access.file_store import FILE, read_access_list
-from bot.cli.terminal import at_terminal
+from bot.cli.terminal import at_terminal, says_yes
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.files import create_or_replace_file
 from bot.core.i18n import _, use_language
@@ -118,13 +118,9 @@ def offer_setup(settings: Settings) -> Settings:
     if names & settings.model_fields_set or asked.exists() or not at_terminal():
         return settings
     question = _("tapebot is new here. Set up a model, Telegram and more now? [y/N]")
-    try:
-        reply = input(f"{question} ").strip()
-    except EOFError:
-        reply = ""
-        print()
+    wanted = says_yes(f"{question} ")
     create_or_replace_file(asked, b"")
-    if reply.lower() in (_("y"), _("yes"), "y", "yes"):
+    if wanted:
         run_setup(settings, [], starts=True)
         print()
         export_dotenv()

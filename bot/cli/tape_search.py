@@ -15,7 +15,7 @@ from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
 from bot.tape.http_protocol import CALLS
-from bot.tape.search import Hit, SearchQuery, problem_of
+from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
 
 
@@ -56,9 +56,8 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
     if reply is not None:
         if not reply.get("ok"):
             raise TapeError(str(reply.get("text")))
-        hits: list[Hit] = CALLS[TapeStore.search].answers.validate_python(reply["hits"])
-        # A running bot of an earlier version ignores ``problem``, so filter again.
-        return [hit for hit in hits if query.problem in (None, problem_of(hit.entry))]
+        found: list[Hit] = CALLS[TapeStore.search].answers.validate_python(reply["hits"])
+        return found
     try:
         async with open_tape_store(settings) as store:
             return await store.search(query)

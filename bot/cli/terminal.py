@@ -34,6 +34,11 @@ def confirm(question: str, *, yes: bool, without: str) -> bool:
         return True
     if not sys.stdin.isatty():
         raise SettingsError(without)
+    return says_yes(question)
+
+
+def says_yes(question: str) -> bool:
+    """Ask at the terminal; the end of input is no yes."""
     try:
         reply = input(question).strip().lower()
     except EOFError:  # after Ctrl-D

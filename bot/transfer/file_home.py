@@ -15,6 +15,7 @@ from bot.bus.access.file_store import FILE, read_access_list
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import TapeExists, TapeWriteError
 from bot.core.files import (
+    TEMPORARY_SUFFIX,
     create_or_replace_file,
     list_files,
     private_directory,
@@ -168,4 +169,4 @@ def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:
 
 
 def _fresh(path: Path) -> Path:
-    return path.with_name(path.name + ".new")
+    return path.with_name(path.name + TEMPORARY_SUFFIX)

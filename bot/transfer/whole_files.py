@@ -12,7 +12,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bot.core.files import PRIVATE_FILE, sync_directory
+from bot.core.files import PRIVATE_FILE, TEMPORARY_SUFFIX, sync_directory
 
 T = TypeVar("T")
 _END = object()
@@ -21,7 +21,7 @@ _END = object()
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[BinaryIO]:
     """Yield a private file that replaces the one at the path when it is complete, or not at all. Blocking."""
-    fresh = path.with_name(path.name + ".new")
+    fresh = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
         with open_private(fresh) as file:
             yield file

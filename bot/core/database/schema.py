@@ -16,10 +16,12 @@ from bot.core.i18n import _
 VERSION = 1
 """Grows with each released change of ``schema.sql``."""
 
+OLDEST_SERVER = 150_000
+"""PostgreSQL 15, as in ``server_version_num``."""
+
 # An arbitrary lock id, the same in all processes, so that only one creates the tables.
 _LOCK = 7_245_861_305
 _LONG = 600.0
-_OLDEST = 150_000
 
 _ABOUT = "select version, digest from tapebot.about"
 _THERE = "select to_regnamespace('tapebot') is not null, to_regclass('tapebot.about') is not null"
@@ -123,7 +125,7 @@ async def _check_server(connection: Connection, place: str) -> None:
     Raises:
         DatabaseUnavailable: One of them is not supported.
     """
-    if connection.info.server_version < _OLDEST:
+    if connection.info.server_version < OLDEST_SERVER:
         raise DatabaseUnavailable(
             _("the server of {place} is older than PostgreSQL 15: upgrade it", place=place)
         )

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -115,6 +116,26 @@ def restore_any(backup: Path, home: Path, identity: pyrage.x25519.Identity) -> B
     return restore_backup(backup, home, identity, signer=None, confirm=lambda *_: True)
 
 
+def contents(backup: Path) -> dict[str, bytes]:
+    """Return the files in an archive, by name and in order."""
+    plain = pyrage.decrypt((backup / ARCHIVE).read_bytes(), [OWNER])
+    with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
+        return {info.name: archive.extractfile(info).read() for info in archive}  # type: ignore[union-attr]
+
+
+def forge(backup: Path, files: Mapping[str, bytes]) -> Path:
+    """Write an archive that anybody can make for the owner; return its folder."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w:gz") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    backup.mkdir(exist_ok=True)
+    (backup / ARCHIVE).write_bytes(pyrage.encrypt(plain.getvalue(), [OWNER.to_public()]))
+    return backup
+
+
 def tree(home: Path) -> dict[str, bytes]:
     return {
         path.relative_to(home).as_posix(): path.read_bytes()
@@ -195,15 +216,9 @@ def test_a_home_with_anything_in_it_is_not_overwritten(home, backup):
     "name", ["../escaped", "/etc/escaped", "tapes/../../escaped", "./Sandbox/escaped"]
 )
 def test_an_archive_with_what_no_backup_holds_is_refused(tmp_path, name):
-    key = owners_key()
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w:gz") as archive:
-        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
-    forged = tmp_path / "forged"
-    forged.mkdir()
-    (forged / ARCHIVE).write_bytes(pyrage.encrypt(plain.getvalue(), list(key.recipients)))
+    forged = forge(tmp_path / "forged", {name: b""})
     with pytest.raises(BackupFailed, match="no path below"):
-        restore_any(forged, tmp_path / "deep" / "again", key.identity)
+        restore_any(forged, tmp_path / "deep" / "again", OWNER)
     assert not list(tmp_path.rglob("escaped"))
 
 
@@ -354,23 +369,14 @@ def test_at_a_terminal_the_owner_decides_about_anothers_backup(forgery, tmp_path
 @pytest.mark.parametrize("cut", ["unsigned", "changed", "swapped"])
 def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
     """Who can encrypt for the owner, and knows what is in a backup, cannot change what it says."""
-    plain, forged = pyrage.decrypt((backup / ARCHIVE).read_bytes(), [OWNER]), io.BytesIO()
-    with (
-        tarfile.open(fileobj=io.BytesIO(plain)) as old,
-        tarfile.open(fileobj=forged, mode="w:gz") as new,
-    ):
-        for info in old:
-            source = old.extractfile(info)
-            assert source is not None
-            data = source.read()
-            if info.name == "backup.json" and cut == "changed":
-                data = data.replace(b'"taken": "2026', b'"taken": "2027')
-            if info.name.startswith("tapes/") and cut == "swapped":
-                data += b"\n"
-            info.size = len(data)
-            if cut != "unsigned" or info.name != "backup.json.sig":
-                new.addfile(info, io.BytesIO(data))
-    (backup / ARCHIVE).write_bytes(pyrage.encrypt(forged.getvalue(), [OWNER.to_public()]))
+    files = contents(backup)
+    if cut == "unsigned":
+        del files["backup.json.sig"]
+    if cut == "changed":
+        files["backup.json"] = files["backup.json"].replace(b'"taken": "2026', b'"taken": "2027')
+    if cut == "swapped":
+        files |= {name: files[name] + b"\n" for name in files if name.startswith("tapes/")}
+    forge(backup, files)
     done = restore_command(backup, tmp_path / "again", tmp_path)
     assert done.returncode != 0
     assert ("differs from what was saved" if cut == "swapped" else "is not signed") in done.stderr
@@ -385,22 +391,10 @@ def test_an_archive_whose_list_was_changed_is_refused(backup, tmp_path, cut):
     ],
 )
 def test_an_odd_list_of_another_home_is_refused_before_it_is_shown(forgery, tmp_path, changed):
-    plain, forged = pyrage.decrypt((forgery / ARCHIVE).read_bytes(), [OWNER]), io.BytesIO()
-    key = signing_key(forgery.parents[1] / "home")
-    with (
-        tarfile.open(fileobj=io.BytesIO(plain)) as old,
-        tarfile.open(fileobj=forged, mode="w:gz") as new,
-    ):
-        files = {info.name: old.extractfile(info).read() for info in old}  # type: ignore[union-attr]
-        manifest = json.dumps(changed(json.loads(files["backup.json"]))).encode()
-        files |= {"backup.json": manifest, "backup.json.sig": key.sign(manifest)}
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            new.addfile(info, io.BytesIO(data))
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / ARCHIVE).write_bytes(pyrage.encrypt(forged.getvalue(), [OWNER.to_public()]))
+    key, files = signing_key(forgery.parents[1] / "home"), contents(forgery)
+    manifest = json.dumps(changed(json.loads(files["backup.json"]))).encode()
+    files |= {"backup.json": manifest, "backup.json.sig": key.sign(manifest)}
+    other = forge(tmp_path / "other", files)
     done = restore_command(other, tmp_path / "again", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tapebot: ")
