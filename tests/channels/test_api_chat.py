@@ -135,7 +135,7 @@ async def test_system_messages_are_advice_and_parameters_go_to_the_model(tmp_pat
             response_format=form,
             extra_body={"something_new": {"a": 1}},
         )
-        [request] = model.requests
+        [request] = model.requests_for()
         assert "Oslo" not in str(request.messages[0]["content"])
         tail = str(request.messages[-1]["content"])
         assert "Follow it in role and form" in tail

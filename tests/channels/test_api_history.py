@@ -76,7 +76,7 @@ async def test_a_conversation_from_elsewhere_is_quoted_and_goes_on(tmp_path: Pat
     async with program(tmp_path, model) as stage:
         await stage.ask("My cat is Tom.", "Nice.", "Who is Tom?")
         assert await stage.said() == ["Who is Tom?", "answer 1"]
-        assert "> user: My cat is Tom." in str(model.requests[-1].messages[-1]["content"])
+        assert "> user: My cat is Tom." in str(model.requests_for()[-1].messages[-1]["content"])
 
 
 async def test_a_request_that_is_sent_again_is_answered_once(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_clients_own_question_is_on_no_tape(tmp_path: Path, question: st
         assert await stage.ask(question, max_tokens=1000, stream=False) == '{"title": "Oslo"}'
         assert await stage.sessions() == [FIRST]
         assert await stage.said() == ["I live in Oslo.", "answer 1"]
-        assert [m["content"] for m in model.requests[-1].messages] == [question]
+        assert [m["content"] for m in model.requests_for("summary")[-1].messages] == [question]
 
 
 async def test_passages_that_a_client_adds_are_quoted_and_no_words_of_the_user(
@@ -132,7 +132,7 @@ async def test_passages_that_a_client_adds_are_quoted_and_no_words_of_the_user(
     async with program(tmp_path, model) as stage:
         await stage.ask(PASSAGES)
         assert await stage.said() == ["Where do I live?", "answer 1"]
-        assert "The user lives in Paris." in str(model.requests[-1].messages[-1]["content"])
+        assert "The user lives in Paris." in str(model.requests_for()[-1].messages[-1]["content"])
         # Later the client sends the words alone.
         await stage.ask("Where do I live?", "answer 1", "Thanks")
         assert await stage.sessions() == [FIRST]

@@ -97,7 +97,7 @@ async def test_after_a_handoff_a_model_sees_its_name_and_state_and_only_what_fol
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Which colour?", chat="2")
         await host.channel.ask("Which colour?")
-    elsewhere, shown = (str(one.messages) for one in model.requests[-2:])
+    elsewhere, shown = (str(one.messages) for one in model.requests_for()[-2:])
     for told in ("boat/painting", "It is sanded.", "Paint the hull", "human"):
         assert told in shown
         assert told not in elsewhere
@@ -123,7 +123,7 @@ async def test_the_exact_view_is_the_phase_entry_by_entry(tmp_path):
     model = ScriptedModel(lambda _: text_reply("Fine."))
     async with session_host(tmp_path, model, builder=context_builder("exact")) as host:
         await host.channel.ask("and now?")
-    _, head, *shown = model.requests[-1].messages
+    _, head, *shown = model.requests_for()[-1].messages
     assert head["role"] == "assistant"
     name, _, state = head["content"].partition("]: ")
     assert (name, json.loads(state)) == ("[Anchor created: boat/painting", STATE)

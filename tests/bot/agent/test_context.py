@@ -250,7 +250,7 @@ def test_between_consolidations_each_prompt_begins_with_the_one_before(name, act
                 await player.play(host, action)
             if "save" in actions:
                 assert await host.events("memory.long_term")
-        requests = player.model.requests
+        requests = player.model.requests_for()
         for before, after in pairwise(requests):
             assert stable(after)[: len(stable(before))] == stable(before)
             assert after.tools == before.tools
@@ -266,7 +266,7 @@ async def test_a_restart_leaves_the_prompt_as_it_was(tmp_path, name):
     for number in range(4):
         async with session_host(tmp_path, model, builder=builder) as host:
             await talk(host, (f"/memory add fact {number}",), (f"message {number}",))
-    for before, after in pairwise(model.requests):
+    for before, after in pairwise(model.requests_for()):
         assert stable(after)[: len(stable(before))] == stable(before)
 
 

@@ -32,7 +32,7 @@ async def test_a_photo_that_was_sent_is_in_the_request_also_after_a_restart(tmp_
     for text, files in (("What is this?", photo), ("And its colour?", ())):
         async with session_host(tmp_path, model, images=images) as host:
             assert await say(host, text, attachments=files) == "a cat"
-    first, again = model.requests
+    first, again = model.requests_for()
     told, seen = first.messages[1]["content"]
     assert told["text"].endswith("Ada] What is this?\n(image photo.jpg)")
     assert seen == {"type": "image_url", "image_url": {"url": URL}}

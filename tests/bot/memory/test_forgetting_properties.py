@@ -111,7 +111,7 @@ class Life:
             await host.bus.drain()
         self._check(before, after, forget)
         assert found == any(forget in str(one) for one in before.values())
-        assert forget not in str(self.model.requests[-1].messages)
+        assert forget not in str(self.model.requests_for()[-1].messages)
         assert sorted(held_in_files(self.folder, forget)) == []
 
     def _host(self):

@@ -91,7 +91,7 @@ async def test_what_no_person_said_in_their_own_words_is_refused_with_the_neares
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(message)
         assert "coffee" not in await host.channel.ask("/memory")
-    [result] = [one for one in model.requests[-1].messages if one["role"] == "tool"]
+    [result] = [one for one in model.requests_for()[-1].messages if one["role"] == "tool"]
     assert why in str(result["content"])
 
 

@@ -268,10 +268,10 @@ async def test_a_task_sees_its_instructions_and_not_the_conversation(tmp_path):
         await host.channel.ask("my secret word is swordfish")
         await host.channel.ask(SET)
         await due(host, 7_200)
-        seen = str(model.requests[1].messages)
+        seen = str(model.requests_for()[1].messages)
         assert "sum up what is new" in seen
         assert "swordfish" not in seen
-        offered = {tool.name for tool in model.requests[1].tools}
+        offered = {tool.name for tool in model.requests_for()[1].tools}
         assert "memory_recall" in offered
         assert offered.isdisjoint({"memory_save", "schedule_manage", "memory_forget"})
 

@@ -54,7 +54,7 @@ async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_to_mend(tmp
     assert "There is no tool 'rm_rf'" in results[1]["content"]
     assert "It takes: changes" in results[2]["content"]
     # Providers refuse a history whose arguments are no JSON object.
-    [called] = [m for m in model.requests[1].messages if "tool_calls" in m]
+    [called] = [m for m in model.requests_for()[1].messages if "tool_calls" in m]
     assert called["tool_calls"][0]["function"]["arguments"].startswith('{"malformed"')
 
 

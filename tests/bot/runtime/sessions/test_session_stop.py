@@ -68,7 +68,7 @@ async def test_a_tool_call_cut_off_by_stop_is_shown_as_interrupted(tmp_path):
         assert await host.channel.ask("/stop") == "Stopped."
         assert await host.channel.ask("and now?") == "ok"
         assert await host.channel.ask("again") == "still ok"
-    for request in model.requests[1:]:
+    for request in model.requests_for()[1:]:
         [result] = [m for m in request.messages if m["role"] == "tool"]
         assert result["content"] == INTERRUPTED
 

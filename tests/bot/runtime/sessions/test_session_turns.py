@@ -71,11 +71,11 @@ async def test_a_message_during_a_turn_joins_at_the_next_step(tmp_path):
         assert await host.channel.wait_for_answer(b) == "both"
         assert len(host.channel.answers) == 1
         assert await answered(host) == {a.id: 1, b.id: 1}
-    roles = [m["role"] for m in model.requests[1].messages]
+    roles = [m["role"] for m in model.requests_for()[1].messages]
     # Some providers refuse a user's message right behind a tool's.
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
-    assert users(model.requests[1])[-1].endswith("second")
-    assert model.requests[1].messages[-2]["content"] == "(not answered)"
+    assert users(model.requests_for()[1])[-1].endswith("second")
+    assert model.requests_for()[1].messages[-2]["content"] == "(not answered)"
 
 
 async def test_no_request_says_of_a_message_that_others_joined_that_nothing_was_answered(tmp_path):
@@ -96,7 +96,7 @@ async def test_no_request_says_of_a_message_that_others_joined_that_nothing_was_
         told = [one for one in request.messages if one["role"] == "assistant"]
         said = {one["content"] for one in told if not one.get("tool_calls")}
         assert said <= {"(not answered)", "all three"}
-    assert len(users(model.requests[-1])) == 5
+    assert len(users(model.requests_for()[-1])) == 5
 
 
 async def test_parallel_messages_of_one_session_never_mis_pair_tool_results(tmp_path):
