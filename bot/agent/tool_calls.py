@@ -180,21 +180,17 @@ class ToolCallRunner:
         else:
             outcome = await self._judge(turn, tool, call, context)
         marks = self._marks(tool, outcome)
+        result = _result(turn, call, outcome, marks)
         if outcome.zone_edit is not None:
             try:
                 await session.zone.edit(
-                    outcome.zone_edit,
-                    lambda fresh, zone, _: [
-                        *outcome.extra_entries,
-                        *zone,
-                        _result(turn, call, outcome, fresh, marks),
-                    ],
+                    outcome.zone_edit, lambda _, zone, __: [*outcome.extra_entries, *zone, result]
                 )
             except MemoryRefused as error:
                 outcome = ToolOutcome(f"Not saved: {error}.", "error")
+                result = _result(turn, call, outcome, marks)
             else:
                 return outcome.status
-        result = _result(turn, call, outcome, session.zone.read(), marks)
         await session.tape.append_many([*outcome.extra_entries, result])
         return outcome.status
 
@@ -329,7 +325,7 @@ class ToolCallRunner:
                 await self._on_tool(call.tool)
                 outcome = await self._run_permitted(turn, tool, call)
                 status = "ok" if outcome.status == "ok" else "error"
-            content = outcome.text(session.zone.read())
+            content = outcome.text()
             own = tool is not None and tool.effect == "writes_own" and not outcome.from_outside
             made = result_entries(
                 call, status, content, turn=turn, attachments=outcome.attachments, own=own
@@ -464,16 +460,8 @@ def _asks_approval(pending: PendingCall, tool: Tool[Any], call: ToolCall, turn: 
     )
 
 
-def _result(
-    turn: str,
-    call: ToolCall,
-    outcome: ToolOutcome,
-    snapshot: MemorySnapshot,
-    marks: dict[str, Any],
-) -> TapeEntry:
-    entry = tool_result(
-        call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn
-    )
+def _result(turn: str, call: ToolCall, outcome: ToolOutcome, marks: dict[str, Any]) -> TapeEntry:
+    entry = tool_result(call.id, call.name, outcome.text(), status=outcome.status, turn=turn)
     if marks:
         entry = entry.with_meta(**marks)
     if outcome.attachments:

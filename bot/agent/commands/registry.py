@@ -27,7 +27,6 @@ from bot.memory.session.file_folder import FileFolders
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone, ZoneEdit
-from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -42,7 +41,7 @@ class CommandReply:
     """The reply of a command.
 
     Attributes:
-        text: Markdown, or a function that makes it from the zone's new snapshot.
+        text: Markdown.
         zone_edit: Edit of the memory zone.
         extra_entries: Entries written together with the reply.
         buttons: Buttons below the reply, if the platform has buttons.
@@ -50,16 +49,12 @@ class CommandReply:
         files: Files sent with the reply, from the folder for exports.
     """
 
-    text: str | Callable[[MemorySnapshot], str]
+    text: str
     zone_edit: ZoneEdit | None = None
     extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[Button, ...] = ()
     replaces_message: bool = True
     files: tuple[OutgoingFile, ...] = ()
-
-    def render(self, snapshot: MemorySnapshot) -> str:
-        """Return the text for a snapshot of the zone."""
-        return self.text if isinstance(self.text, str) else self.text(snapshot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class TaskTurn(Turn):
         context = replace(self._calls.context(self.id, "task"), problem=schedule.problem)
         runner = SubTaskRunner(self._task_agent, "schedule", own=schedule.own)
         outcome = await runner.run(schedule.text, context)
-        text = outcome.text(self._zone.read())
+        text = outcome.text()
         if outcome.status != "ok":
             title = " ".join(schedule.text.split())[:_SHOWN]
             entries = outcome.extra_entries

@@ -67,16 +67,9 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
     outcome = await memory.apply(make_batch(arguments.changes, context))
-
-    def answer(snapshot: MemorySnapshot) -> str:
-        return outcome_text(
-            outcome,
-            arguments.changes,
-            snapshot.version,
-            context.zone.timezone,
-            has_judge=context.has_judge,
-        )
-
+    answer = outcome_text(
+        outcome, arguments.changes, context.zone.timezone, has_judge=context.has_judge
+    )
     question, buttons = ("", ()) if context.has_judge else _ask_to_end(outcome, context)
     return ToolOutcome(
         answer,
@@ -132,9 +125,7 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
         raise MemoryRefused("memory is empty already")
     await clear_memory(memory, context.cause)
     return ToolOutcome(
-        lambda snapshot: (
-            f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."
-        ),
+        "All memory is cleared; /memory undo brings the facts back.",
         zone_edit=lambda snapshot: replace(
             snapshot.without_own_memory(), reference=memory.render_reference()
         ),

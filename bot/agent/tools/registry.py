@@ -167,7 +167,7 @@ class ToolOutcome:
     """The result of a tool call.
 
     Attributes:
-        content: Text for the model, or a function that makes it from the zone's new snapshot.
+        content: Text for the model.
         status: ``ok`` or ``error``.
         zone_edit: Edit of the memory zone, written together with the result.
         extra_entries: Entries that are written together with the result.
@@ -179,7 +179,7 @@ class ToolOutcome:
         links: Addresses that code found in what was read; a later call may go there unasked.
     """
 
-    content: str | Callable[[MemorySnapshot], str]
+    content: str
     status: str = "ok"
     zone_edit: ZoneEdit | None = None
     extra_entries: Sequence[TapeEntry] = ()
@@ -190,12 +190,12 @@ class ToolOutcome:
     files: tuple[tuple[str, str], ...] = ()
     links: tuple[str, ...] = ()
 
-    def text(self, snapshot: MemorySnapshot) -> str:
+    def text(self) -> str:
         """Return the content, cut to ``MAX_RESULT`` characters."""
-        content = self.content if isinstance(self.content, str) else self.content(snapshot)
-        if len(content) > MAX_RESULT:
-            return f"{content[:MAX_RESULT]}\n… ({len(content) - MAX_RESULT} characters left out)"
-        return content
+        left_out = len(self.content) - MAX_RESULT
+        if left_out > 0:
+            return f"{self.content[:MAX_RESULT]}\n… ({left_out} characters left out)"
+        return self.content
 
 
 def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:

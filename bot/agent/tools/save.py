@@ -99,7 +99,6 @@ def _check_number(new: int) -> None:
 def outcome_text(
     outcome: BatchOutcome,
     changes: Sequence[FactChange],
-    version: int,
     timezone: tzinfo | None,
     *,
     has_judge: bool,
@@ -120,7 +119,7 @@ def outcome_text(
         parts.append(_RETRY_HINT)
     if not saved and any(decision.is_rejected for decision in outcome.decisions):
         parts.insert(0, "Nothing was changed in long-term memory.")
-    line = report_line(version, saved) if saved else ""
+    line = report_line(saved) if saved else ""
     told = "\n".join(filter(None, [line, " ".join(parts)]))
     return told or "Long-term memory already says exactly this."
 

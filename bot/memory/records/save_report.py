@@ -16,7 +16,7 @@ from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage
 
 _SAVE_TOOL = "memory_save"
-_LINE = LazyPattern(r"Saved to long-term memory \(version \d+\): (?P<items>[^\n]*)\.")
+_LINE = LazyPattern(r"Saved: (?P<items>[^\n]*)\.")
 _NEXT_ITEM = LazyPattern(r"; (?=\[\d)")
 _ENDED = LazyPattern(r"\[(?P<fact>\d{1,9})\] has ended")
 _HELD = LazyPattern(r"\[(?P<fact>\d{1,9})\] (?P<text>.*)")
@@ -44,10 +44,9 @@ def ended_item(fact: int) -> str:
     return f"[{fact}] has ended"  # for the model
 
 
-def report_line(version: int, items: Sequence[str]) -> str:
+def report_line(items: Sequence[str]) -> str:
     """Return the line."""
-    # for the model
-    return f"Saved to long-term memory (version {version}): {'; '.join(items)}."
+    return f"Saved: {'; '.join(items)}."  # for the model
 
 
 def reported_changes(messages: Sequence[ChatMessage]) -> Iterator[tuple[int, str]]:

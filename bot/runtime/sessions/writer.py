@@ -444,19 +444,18 @@ class SessionWriter:
         inbound = delivery.inbound
         if parsed.name == "memory" and parsed.arguments.startswith("forget yes"):  # for the parser
             # The question shows the words that are erased.
-            told = reply.render(self._session.zone.read())
-            answered = [replace(one, text=told) for one in answered]
+            answered = [replace(one, text=reply.text) for one in answered]
         before = self.unrecorded(delivery, self.command(delivery, parsed))
         await self._session.zone.edit(
             reply.zone_edit,
-            lambda fresh, zone, _: [
+            lambda _, zone, __: [
                 *before,
                 *reply.extra_entries,
                 *zone,
                 *command_end_entries(
                     new_id("turn"),
                     inbound,
-                    reply.render(fresh) + self._unused_files(inbound, parsed),
+                    reply.text + self._unused_files(inbound, parsed),
                     self._fold,
                     buttons=reply.buttons,
                     replaces=inbound.pressed_message_id if reply.replaces_message else None,
