@@ -115,9 +115,9 @@ async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Migr
         _note(
             ngettext(
                 "{n} tape of another workspace stays in {home}: migrate it with its "
-                "TAPEBOT_WORKSPACE_ID",
+                "TAPEBOT_WORKSPACE",
                 "{n} tapes of other workspaces stay in {home}: migrate them with their "
-                "TAPEBOT_WORKSPACE_ID",
+                "TAPEBOT_WORKSPACE",
                 others,
                 home=settings.home,
             )

@@ -31,7 +31,7 @@ from bot.runtime.control_socket import call_control
 from bot.runtime.models import RESERVED_MODELS
 from bot.runtime.settings import PREFIX, PresetSettings, Settings, runs_in_process
 from bot.runtime.setup.checks import PlatformRefused, ask_platform, quiet_retries
-from bot.runtime.setup.providers import KEY_VARIABLES
+from bot.runtime.setup.providers import key_variables
 from channels.base import TokenCheck
 from channels.registry import PLATFORMS, Platform
 
@@ -297,7 +297,7 @@ def _provider(name: str) -> str:
 
 
 def _key(provider: str, settings: Settings) -> CheckResult:
-    names = KEY_VARIABLES.get(provider, ())
+    names = key_variables(provider)
     if provider in WITHOUT_KEY:
         return ok(_("{provider} needs no key", provider=provider))
     main = provider == _provider(settings.model or "")

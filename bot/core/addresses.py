@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 
@@ -46,3 +47,11 @@ def host_and_port(text: str) -> str:
     if not colon or not host or not port.isdecimal() or not 0 <= int(port) < 65_536:
         raise ValueError("HOST:PORT, such as 127.0.0.1:8081")
     return text.strip()
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether a host's name or address is this machine's loopback."""
+    try:
+        return host == "localhost" or ip_address((host or "").strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -28,6 +28,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from bot.agent.foreign_text import one_line
+from bot.core.addresses import is_loopback
 from bot.core.errors import McpUnavailable
 from bot.core.i18n import _
 from bot.core.patterns import LazyPattern
@@ -36,7 +37,6 @@ from bot.mcp_client.bounded_http import Origin, OriginTransport, origin
 from bot.mcp_client.logins import PendingLogin, ServerLogin
 from bot.mcp_client.settings import McpOAuth, McpServer
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LINK = LazyPattern(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%\[\]-]{1,4000}")
 _RENEW_NOW = 1.0
 """An expiry long past: the next request renews the login."""
@@ -89,7 +89,7 @@ class BrowserLogin(OAuthClientProvider):
             OAuthClientMetadata(
                 redirect_uris=[AnyUrl(login.redirect)],
                 client_name="tapebot",
-                application_type="native" if host in _LOOPBACK else "web",
+                application_type="native" if is_loopback(host) else "web",
             ),
             _LoginWriter(self, login),
             redirect_handler=self._show,

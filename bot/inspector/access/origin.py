@@ -17,6 +17,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from bot.core.addresses import is_loopback
 from bot.core.http.tokens import LONGEST
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -24,7 +25,6 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _PORTS = {"http": 80, "https": 443}
 _YEAR = 365 * 86_400
 """Seconds that a browser keeps the cookie; the server ends a login by its last use."""
@@ -52,7 +52,7 @@ class SiteOrigin:
             return True
         here = _host_and_port(host, "http")
         server = scope.get("server") or ("", None)
-        return here is not None and here[0] in _LOOPBACK and here[1] == server[1]
+        return here is not None and is_loopback(here[0]) and here[1] == server[1]
 
     def is_same_origin(self, connection: HTTPConnection) -> bool:
         """Return whether a request comes from this site, as far as a browser states it.

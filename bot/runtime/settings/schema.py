@@ -21,7 +21,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bot.core.addresses import host_and_port, web_address
+from bot.core.addresses import host_and_port, is_loopback, web_address
 from bot.core.errors import SettingsError
 from bot.core.i18n import _, current_language
 from bot.core.patterns import LazyPattern
@@ -39,7 +39,6 @@ from bot.runtime.settings.validators import (
     PersonOrChat,
     absolute,
     embedding_name,
-    is_loopback,
     language_code,
     local_zone,
     person_name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
 
-from bot.core.addresses import host_and_port, web_address
+from bot.core.addresses import host_and_port, is_loopback, web_address
 from bot.core.i18n import LANGUAGES, N_, _, match_language
 from bot.core.locale_names import find_language, find_zones
 from bot.core.plugins import Plugins
@@ -77,14 +76,6 @@ def site_listen(text: str | None) -> str | None:
         return host_and_port(text)
     except ValueError as error:
         raise ValueError(_("HOST:PORT, such as 127.0.0.1:8020, or off")) from error
-
-
-def is_loopback(host: str | None) -> bool:
-    """Return whether a host name or address is this machine's loopback."""
-    try:
-        return host == "localhost" or ip_address((host or "").strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def site_address(url: str) -> str:

@@ -7,6 +7,7 @@ import json
 import urllib.request
 from dataclasses import dataclass
 
+import bot.llm.http.providers as model_providers
 from bot.llm.http.providers import WITHOUT_KEY
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -48,15 +49,18 @@ PROVIDERS = {
 }
 """Those that the setup proposes, by litellm's name."""
 
-KEY_VARIABLES = {
-    **{name: (provider.variable,) for name, provider in PROVIDERS.items()},
+_LITELLM_KEYS = {
     "azure": ("AZURE_API_KEY",),
     "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "together_ai": ("TOGETHERAI_API_KEY",),
-    "xai": ("XAI_API_KEY",),
 }
-"""The variables that may have a provider's key, by litellm's name."""
+"""The variables of keys that litellm alone reads."""
+
+
+def key_variables(provider: str) -> tuple[str, ...]:
+    """Return the variables that may have a provider's key, by litellm's name; none if it is unknown."""
+    known = model_providers.PROVIDERS.get(provider)
+    return _LITELLM_KEYS.get(provider, ()) if known is None else known.keys
 
 
 def provider_of(model: str) -> Provider | None:

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
-from ipaddress import ip_address
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
@@ -26,6 +25,7 @@ import anyio.to_thread
 import httpx
 import stamina
 
+from bot.core.addresses import is_loopback
 from bot.core.errors import TapeError, TapeRefused, TapeUnavailable
 from bot.core.i18n import _
 from bot.core.ids import new_id
@@ -138,7 +138,7 @@ class RemoteTapeStore(TapeStore):
             # Reading the certificates takes long, and plain HTTP has none.
             verify=self._url.startswith("https:"),
             limits=httpx.Limits(keepalive_expiry=_KEPT, max_keepalive_connections=_CONCURRENT),
-            trust_env=not _is_here(self._url),
+            trust_env=not is_loopback(httpx.URL(self._url).host),
         )
         self._slots = anyio.Semaphore(_CONCURRENT)
         self._most = _SURELY_TAKEN
@@ -419,15 +419,6 @@ async def _bounded(answer: httpx.Response) -> None:
     await limit_response(
         answer, most=None if endless else _MOST, most_line=_MOST if endless else None
     )
-
-
-def _is_here(url: str) -> bool:
-    """Return whether an address is on this machine."""
-    host = httpx.URL(url).host
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
