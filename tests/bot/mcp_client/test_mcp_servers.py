@@ -22,7 +22,6 @@ from mcp_talk import (
     gone,
     http_process,
     obeying,
-    offered,
     port_of,
     raw_server,
     stdio_server,
@@ -65,28 +64,6 @@ async def test_a_server_killed_in_a_call_ends_the_call_and_comes_back(tmp_path, 
         assert "the connection ended; it is not known whether the call was carried out" in answer
         await connected(host)
         assert "echo: " in await host.channel.ask("use mcp_files_echo")
-
-
-@pytest.mark.slow
-async def test_a_server_that_ends_itself_is_not_offered_and_said_to_be_gone(tmp_path, files):
-    async with talk(tmp_path / "home", files=stdio_server(files)) as host:
-        await allow(host, "die")
-        (files / "tools.json").rename(files / "away.json")
-        assert "the connection ended" in await host.channel.ask("use mcp_files_die")
-        await gone(host)
-        await host.channel.ask("hello")
-        assert offered(host) == []
-        assert "not there now" in await host.channel.ask("use mcp_files_die")
-        assert "`files`: not there now" in await host.channel.ask("/mcp")
-
-
-@pytest.mark.slow
-async def test_a_call_that_hangs_ends_in_time_and_the_server_stays(tmp_path, files):
-    async with talk(tmp_path / "home", files=stdio_server(files, timeout=0.5)) as host:
-        await allow(host, "hang", "echo")
-        answer = await host.channel.ask("use mcp_files_hang")
-        assert "no answer within 0.5 seconds; it is not known whether" in answer
-        await connected(host)
 
 
 @pytest.mark.slow
@@ -326,19 +303,6 @@ async def test_streamable_http_works_and_survives_the_servers_death(tmp_path, fi
             with http_process(files, port):
                 await connected(host)
                 assert "echo: " in await host.channel.ask("use mcp_files_echo")
-
-
-@pytest.mark.slow
-async def test_a_large_answer_over_http_fails_alone(tmp_path, files):
-    with http_process(files):
-        server = McpServer(url=f"http://127.0.0.1:{await port_of(files)}/mcp")
-        async with talk(tmp_path / "home", files=server) as host:
-            await allow(host, "big", "echo")
-            await host.channel.ask("The size is 6000000.")
-            answer = await host.channel.ask('use mcp_files_big {"size": 6000000}')
-            assert "not known whether" in answer or "refuses" in answer
-            await connected(host)
-            assert "echo: " in await host.channel.ask("use mcp_files_echo")
 
 
 async def test_a_redirect_to_another_address_is_not_followed(tmp_path):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from bot.core.errors import SettingsError
 from bot.runtime.settings import PREFIX, load_settings
 from bot.runtime.setup.setup import Setup
 from bot.runtime.setup.steps import STEPS
@@ -57,15 +55,6 @@ async def test_a_refused_key_is_told_with_what_to_do_and_not_shown():
     assert KEY not in outcome.text + outcome.remedy
 
 
-async def test_a_key_that_was_set_for_another_address_is_not_sent_to_a_new_one(home):
-    async with ScriptedOpenAI(answers) as old, ScriptedOpenAI(answers) as new:
-        setup = made()
-        given = {"model": "openai/x", "model_api_base": old.base_url, "model_api_key": KEY}
-        setup.save(STEP["model"], given)
-        await setup.check(STEP["model"], {"model": "openai/x", "model_api_base": new.base_url})
-        assert not [one for one in new.headers if KEY in one.get("authorization", "")]
-
-
 async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
     async with DiscordServer(portal_intents=0) as discord:
         monkeypatch.setenv("TAPEBOT_DISCORD_API_BASE", discord.api_url)
@@ -76,19 +65,6 @@ async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
 
 
 # Where answers go.
-
-
-def test_answers_go_to_dotenv_which_only_its_owner_can_read(home):
-    setup = made()
-    setup.save(STEP["timezone"], {"timezone": "Europe/Berlin"})
-    setup.save(STEP["telegram"], {"telegram_token": "123:not-a-token"})
-    env = home / ".env"
-    assert "TAPEBOT_TIMEZONE=Europe/Berlin\n" in env.read_text()
-    assert "TAPEBOT_TELEGRAM_TOKEN=123:not-a-token\n" in env.read_text()
-    assert stat.S_IMODE(env.stat().st_mode) == 0o600
-    settings = load_settings()
-    assert settings.timezone == "Europe/Berlin"
-    assert [bot.channel for bot in settings.telegram_token] == ["telegram"]
 
 
 def test_what_the_toml_file_has_is_changed_there_and_leaves_it_for_a_secret(home):
@@ -140,15 +116,6 @@ def test_what_only_the_environment_sets_is_not_said_to_be_in_a_file_that_is_not_
     monkeypatch.setenv("TAPEBOT_TIMEZONE", "Europe/Rome")
     written = made().save(STEP["timezone"], {"timezone": None})
     assert (written.path, written.overridden) == (home / ".env", ("TAPEBOT_TIMEZONE",))
-
-
-def test_an_answer_of_another_form_is_refused_and_a_secret_is_not_shown():
-    setup, question = made(), STEP["telegram"].questions[0]
-    with pytest.raises(SettingsError) as caught:
-        setup.parse(question, "hello-secret")
-    assert "hello" not in str(caught.value)
-    with pytest.raises(SettingsError):
-        setup.parse(question, "123:abcdefgh\nTAPEBOT_OWNERS=telegram:6")
 
 
 # The home's .env.
