@@ -259,17 +259,6 @@ def test_between_consolidations_each_prompt_begins_with_the_one_before(name, act
         anyio.run(run, Path(folder))
 
 
-@pytest.mark.parametrize("name", ["default", "exact", "with-recall", "summary-first"])
-async def test_a_restart_leaves_the_prompt_as_it_was(tmp_path, name):
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    builder = context_builder(name)
-    for number in range(4):
-        async with session_host(tmp_path, model, builder=builder) as host:
-            await talk(host, (f"/memory add fact {number}",), (f"message {number}",))
-    for before, after in pairwise(model.requests_for()):
-        assert stable(after)[: len(stable(before))] == stable(before)
-
-
 async def test_the_system_prompt_is_on_the_tape_once_for_each_content(tmp_path):
     model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import platform
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from bot.cli.doctor import exit_code, report, report_json, run_checks, run_doctor
 from bot.core.errors import SettingsError
-from bot.runtime.settings import PREFIX, load_settings
+from bot.runtime.settings import load_settings
 from testkit.openai_server import Failure, ScriptedOpenAI
 from testkit.telegram.server import TelegramServer
 
@@ -29,16 +28,11 @@ with FileLock(sys.argv[1]):
 
 
 @pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """A fresh home that is only its owner's, and no variable that names a model or a key."""
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("HOME", str(tmp_path))
+def clean(bare, monkeypatch):
+    """A fresh home that is only its owner's."""
+    bare.chmod(0o700)
     # With a probe, the doctor would search the web.
     monkeypatch.setenv("TAPEBOT_WEB_SEARCH", "off")
-    monkeypatch.chdir(tmp_path)
 
 
 def made_home():

@@ -9,23 +9,8 @@ import sys
 import pytest
 
 from bot.cli.main import main
-from bot.cli.terminal import complete_streams, confirm
-from bot.runtime.settings import PREFIX
 
-
-@pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """An empty home and working directory."""
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+pytestmark = pytest.mark.usefixtures("bare")
 
 
 @pytest.mark.parametrize(
@@ -49,19 +34,6 @@ def test_with_closed_output_a_command_does_its_work(tmp_path, monkeypatch):
         sys.stdout.close()
         sys.stderr.close()
     assert "Europe/Rome" in (tmp_path / ".tapebot" / ".env").read_text()
-
-
-def test_a_terminal_of_another_encoding_gets_every_language(monkeypatch):
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
-    complete_streams()
-    sys.stdout.write("verfügbar\n")
-    assert written.getvalue() == b"verf\\xfcgbar\n"
-
-
-def test_an_end_of_input_is_no_yes(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    assert not confirm("Erase?", yes=False, without="")
 
 
 def test_input_that_ends_amid_a_step_is_told_and_writes_nothing_of_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import Any
@@ -77,26 +76,6 @@ async def test_what_is_hostile_is_text_on_every_page_and_its_markdown_harms_nobo
     assert "<script" not in detail["html"]
     assert "<img" not in detail["html"]
     assert (await rig.get("/entry", tape=TAPE, id=asked["id"]))["html"] is None
-
-
-async def test_erased_words_are_gone_from_the_timeline(rig):
-    await rig.talk(TAPE, "My cat is called Xylophone.", ("Nice?", "Yes."))
-    [*_, asked] = await found(rig, words="xylophone")
-    await rig.page("/timeline", tape=TAPE)
-    [told] = await rig.talk(TAPE, "/memory forget Xylophone")
-    answer = rig.channel("fake").answers[-1]
-    await rig.talk(TAPE, answer.buttons[0].command)
-    for text in (
-        json.dumps(await entries(rig)),
-        json.dumps(await rig.get("/entry", tape=TAPE, id=asked)),
-        await rig.page("/timeline", tape=TAPE),
-        await rig.page("/timeline", tape=TAPE, entry=asked),
-        json.dumps(await rig.get("/entries/anchors", tape=TAPE)),
-    ):
-        assert "xylophone" not in text.casefold(), told
-    assert await found(rig, words="xylophone") == []
-    erased = (await entries(rig))[asked - 1]
-    assert (erased["id"], erased["erased"], erased["text"]) == (asked, True, "[erased]")
 
 
 async def test_words_are_found_in_the_index_and_bookkeeping_by_reading_back(rig):

@@ -18,13 +18,7 @@ VARIABLES = {
 EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
 
 
-@pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """An empty working directory and home, and no variable of tapebot's."""
-    for name in [name for name in os.environ if name.upper().startswith(PREFIX)]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("bare")
 
 
 def refusal(**overrides):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from bot.runtime.settings import PREFIX, load_settings
+from bot.runtime.settings import load_settings
 from bot.runtime.setup.setup import Setup
 from bot.runtime.setup.steps import STEPS
 from testkit.discord.server import DiscordServer
@@ -18,18 +17,8 @@ KEY = "sk-for-tests-only"
 
 
 @pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """An empty working directory and home, and no variable that names a model or a key."""
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def home(tmp_path) -> Path:
-    return tmp_path / ".tapebot"
+def home(bare) -> Path:
+    return bare / ".tapebot"
 
 
 def made() -> Setup:

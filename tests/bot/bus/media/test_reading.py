@@ -25,11 +25,6 @@ def test_text_is_read_in_the_encoding_that_it_was_written_in(encoding):
     assert read_text(TEXT.encode(encoding)).text == TEXT.strip()
 
 
-async def test_a_pdf_is_read_page_by_page():
-    found = await read_document(pdf(["Dear Ada", "Kind regards"]), PDF)
-    assert (found.text, found.note) == ("Dear Ada\n\nKind regards", None)
-
-
 @pytest.mark.parametrize(
     ("data", "note"),
     [
