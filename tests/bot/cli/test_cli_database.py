@@ -62,14 +62,6 @@ def moved(home, url, capsys) -> str:
     return url
 
 
-def test_without_an_address_the_commands_say_which_setting_is_missing(home, capsys):
-    for command in (["db", "create"], ["db", "status"], ["migrate", "files", "postgres"]):
-        assert main(command) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("TAPEBOT_DATABASE_URL: not set")
-        assert "postgresql://" in said
-
-
 def test_an_empty_database_is_set_up_and_says_so(home, monkeypatch, capsys):
     url = server().create()
     monkeypatch.setenv("TAPEBOT_DATABASE_URL", url)

@@ -99,14 +99,6 @@ def test_a_key_that_is_removed_is_gone_from_both_files(home, tmp_path):
     assert not setup.shown(STEP["model"].questions[2], {})
 
 
-def test_what_only_the_environment_sets_is_not_said_to_be_in_a_file_that_is_not_there(
-    home, monkeypatch
-):
-    monkeypatch.setenv("TAPEBOT_TIMEZONE", "Europe/Rome")
-    written = made().save(STEP["timezone"], {"timezone": None})
-    assert (written.path, written.overridden) == (home / ".env", ("TAPEBOT_TIMEZONE",))
-
-
 # The home's .env.
 
 

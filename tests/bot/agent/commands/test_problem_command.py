@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from bot.llm.presets import ModelPresets, Preset
-from bot.tape.service import TapeService
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
@@ -129,20 +128,6 @@ async def private(folder, opens: ScriptedModel, home: ScriptedModel | None, **se
     async with session_host(folder, opens, presets=ModelPresets(presets), **settings) as host:
         yield host
     assert "knee" not in str([one.messages for one in opens.requests])
-
-
-async def test_a_private_problem_is_answered_by_a_private_model_whatever_is_chosen(tmp_path, opens):
-    async with private(tmp_path, opens, scripted("from here")) as host:
-        await talk(
-            host,
-            ("/problem private on", "general is never private"),
-            *(*NEW, ("my knee hurts", "from here"), ("/model open", "only private models")),
-            *(("badly, my knee", "from here"), ("/status", "this problem is private")),
-            *(("/problem", "Health: active, private"), ("/problem private off", "stays private")),
-        )
-        await TapeService(host.store, "fake:1").fork_session("fake:2", intention="again")
-        assert await say(host, "and my knee now?", chat="2") == "from here"
-        await talk(host, ("/problem switch general",), ("hello", "from outside"))
 
 
 async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path, opens):
