@@ -9,8 +9,14 @@ import sys
 import pytest
 
 from bot.cli.main import main
+from bot.cli.terminal import complete_streams, confirm
 
 pytestmark = pytest.mark.usefixtures("bare")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.mark.parametrize(
@@ -34,6 +40,19 @@ def test_with_closed_output_a_command_does_its_work(tmp_path, monkeypatch):
         sys.stdout.close()
         sys.stderr.close()
     assert "Europe/Rome" in (tmp_path / ".tapebot" / ".env").read_text()
+
+
+def test_a_terminal_of_another_encoding_gets_every_language(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    complete_streams()
+    sys.stdout.write("verfügbar\n")
+    assert written.getvalue() == b"verf\\xfcgbar\n"
+
+
+def test_an_end_of_input_is_no_yes(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert not confirm("Erase?", yes=False, without="")
 
 
 def test_input_that_ends_amid_a_step_is_told_and_writes_nothing_of_it(

@@ -6,7 +6,6 @@ import json
 import logging
 import stat
 
-import databases
 import pytest
 from mcp_talk import (
     LOGIN,
@@ -203,8 +202,7 @@ async def test_a_login_is_for_its_address_alone(tmp_path, files):
 
 
 @pytest.mark.slow
-async def test_a_login_that_one_process_keeps_is_found_by_the_others():
-    url = databases.fresh_database()
+async def test_a_login_that_one_process_keeps_is_found_by_the_others(url):
     one, other = Database(url), Database(url)
     try:
         for database in (one, other):
@@ -217,4 +215,3 @@ async def test_a_login_that_one_process_keeps_is_found_by_the_others():
     finally:
         for database in (one, other):
             await database.close()
-        databases.drop(url)

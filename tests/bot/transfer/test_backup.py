@@ -50,6 +50,7 @@ from bot.transfer.backup_key import (
     signing_key,
 )
 from bot.transfer.erased_list import ErasedList
+from bot.transfer.home_snapshot import take_snapshot
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 26, 3, 30, tzinfo=UTC)
@@ -418,6 +419,19 @@ def test_a_linked_folder_of_the_home_is_saved_and_links_below_are_not(tmp_path):
     (home / "workspace").symlink_to(disk)
     backup = create_backup(home, tmp_path / "backups", owners_key(), NOW).path
     assert set(tree(restored(backup, tmp_path / "again"))) == {"workspace/notes/boat.md"}
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out_silently(tmp_path):
+    (tmp_path / "tapes").mkdir()
+    scan = os.scandir
+
+    def refusing(path):
+        if Path(path).name == "tapes":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    with patch("os.scandir", refusing), pytest.raises(PermissionError):
+        take_snapshot(tmp_path)
 
 
 def say(home: Path, *lines: str) -> None:
