@@ -217,9 +217,7 @@ async def session_host(
     """
     clock, bounds = clock or ManualClock(), bounds or HostLimits()
     store = FileTapeStore(folder / "tapes", sync=sync, clock=clock)
-    bus = LocalBus(
-        folder / "bus", max_queued_messages=bounds.session_limit, sync=sync, clock=clock
-    )
+    bus = LocalBus(folder / "bus", max_queued_messages=bounds.session_limit, sync=sync, clock=clock)
     seen = over(bus)
     scopes = ScopeRegistry(store, clock)
     members = scopes.identity_linker.people.members
