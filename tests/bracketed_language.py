@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +22,6 @@ _METHODS = [
     ("**.py", "python"),
 ]
 _KEYWORDS = {**DEFAULT_KEYWORDS, **parse_keywords(["_", "N_", "html_", "nhtml_:1,2"])}
-_INNERMOST = re.compile("⟦[^⟦⟧]*⟧")
 _OPTIONS = {"**/templates/**.html": {"silent": "false"}}
 
 UNMARKED = """
@@ -93,21 +89,3 @@ def speak(patch: pytest.MonkeyPatch, folder: Path, *languages: str) -> None:
     patch.setattr(i18n, "_catalogue", cache(i18n._catalogue.__wrapped__))
     uncached = site_language._script_version.__wrapped__
     patch.setattr(site_language, "_script_version", cache(uncached))
-
-
-@contextmanager
-def bracketed(folder: Path) -> Iterator[None]:
-    """Have the program speak a language of that kind in place of German, within the block.
-
-    Args:
-        folder: An empty folder for the catalogue.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        speak(patch, folder, "de")
-        yield
-
-
-def unmarked(text: str) -> str:
-    while (rest := _INNERMOST.sub("", text)) != text:
-        text = rest
-    return text

@@ -10,16 +10,18 @@ import signal
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from databases import RUN, end_server
+from databases import RUN, drop, end_server, fresh_database
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.entropy import deterministic_PRNG
 from sampling import SAMPLE, left_out
 
 from bot.agent.consolidation.judge_trial import known_claims
+from bot.runtime.settings import PREFIX
 from testkit.openai_server import ScriptedOpenAI
 
 HERE = Path(__file__).parent
@@ -68,6 +70,25 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def anyio_backend() -> str:
     """Tests run on the event loop that the program runs on."""
     return "asyncio"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of a database of the test's own, which is set up and empty."""
+    made = fresh_database()
+    yield made
+    drop(made)
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which one is and lives, and no variable that names a setting or a key."""
+    for name in list(os.environ):
+        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def pytest_configure(config: pytest.Config) -> None:

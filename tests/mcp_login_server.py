@@ -3,7 +3,7 @@
 Both are on one port, unless ``FOLDER/rules.json`` says otherwise. It has the rules, read at each request:
 ``refuse`` (no login, and no renewal), ``issuer`` (the authorization server
 that is named instead), ``authorize`` (where people are sent instead),
-``iss`` (what the browser is told to come from), ``forget`` (tokens of before hold no more).
+``iss`` (what the browser is told to come from).
 ``FOLDER/asked.txt`` gets a line for each request of an authorization server.
 """
 
@@ -103,7 +103,7 @@ class Provider:
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         found = self._tokens.get(token)
-        if found is None or (found.expires_at or 0) < time.time() or rule("forget") == token:
+        if found is None or (found.expires_at or 0) < time.time():
             return None
         return found
 

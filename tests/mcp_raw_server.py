@@ -1,6 +1,6 @@
-"""An MCP server of an older protocol that misbehaves on the wire: ``mcp_raw_server.py FOLDER [PORT [sse]]``.
+"""An MCP server of an older protocol that misbehaves on the wire: ``mcp_raw_server.py FOLDER [PORT]``.
 
-With a port it speaks HTTP: JSON, or streams of events.
+With a port it speaks HTTP.
 
 It speaks the handshake of 2025, mixes lines that are no messages into its output, and its tools answer with what
 is no result.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
-TOOLS = ("fine", "nonsense", "endless", "deep", "renamed", "half", "low", "key", "bytes")
+TOOLS = ("fine", "nonsense", "endless", "deep")
 SENT: list[list[bytes]] = []
 """What is sent over HTTP as the answer to the request at hand; without it, standard output is written."""
 
@@ -44,9 +44,10 @@ def send(line: bytes) -> None:
 
 
 def tools() -> list[dict[str, Any]]:
-    told = (FOLDER / "told.txt").read_text() if (FOLDER / "told.txt").exists() else "first"
     more = (FOLDER / "more.json").read_text() if (FOLDER / "more.json").exists() else "[]"
-    mine = [{"name": n, "description": told, "inputSchema": {"type": "object"}} for n in TOOLS]
+    mine = [
+        {"name": n, "description": "Does it.", "inputSchema": {"type": "object"}} for n in TOOLS
+    ]
     return [*mine, *json.loads(more)]
 
 
@@ -65,22 +66,6 @@ def call(number: Any, name: str) -> None:
         deep = "[" * 5_000 + "]" * 5_000
         sys.stdout.write(f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":{deep}}}}}\n')
         say({"id": number, "result": fine})
-    elif name in ("half", "low"):
-        half = "tea \ud83d and \\\\ud83d cup" if name == "half" else "tea \udc9b cup"
-        say({"id": number, "result": {"content": [{"type": "text", "text": half}]}})
-    elif name == "key":
-        result = {"content": [], "structuredContent": {"a\ud83d": "tea 🍵"}}
-        say({"id": number, "result": result})
-    elif name == "bytes":
-        send(
-            json.dumps({"jsonrpc": "2.0", "id": number, "result": fine})
-            .encode()
-            .replace(b"fine", b"tea \xf0\x9f cup")
-        )
-    elif name == "renamed":
-        (FOLDER / "told.txt").write_text("second")
-        say({"method": "notifications/tools/list_changed"})
-        say({"id": number, "result": fine})
     else:
         say({"id": number, "result": fine})
 
@@ -89,13 +74,12 @@ def answer(asked: dict[str, Any]) -> None:
     number, method = asked.get("id"), asked.get("method")
     if method == "initialize":
         info = {"name": "raw", "version": "1"}
-        caps = {"tools": {"listChanged": True}}
         say(
             {
                 "id": number,
                 "result": {
                     "protocolVersion": "2025-06-18",
-                    "capabilities": caps,
+                    "capabilities": {"tools": {}},
                     "serverInfo": info,
                 },
             }
@@ -114,10 +98,9 @@ class OverHttp(BaseHTTPRequestHandler):
         SENT.append([])
         answer(asked)
         lines = SENT.pop()
-        sse = len(sys.argv) > 3
-        body = b"".join(b"data: " + line + b"\n\n" for line in lines) if sse else b"".join(lines)
+        body = b"".join(lines)
         self.send_response(200 if lines else 202)
-        self.send_header("Content-Type", "text/event-stream" if sse else "application/json")
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

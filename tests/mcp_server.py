@@ -54,8 +54,6 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             await anyio.sleep_forever()
         case "slow":
             await anyio.sleep(0.3)
-        case "die":
-            os._exit(3)
         case "big":
             return types.CallToolResult(content=text("x" * int(given["size"])))
         case "image":

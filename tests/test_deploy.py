@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.commands import make_parser
 from bot.runtime.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -30,13 +29,6 @@ def docker_instructions():
     kept = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     joined = kept.replace("\\\n", " ")
     return [tuple(line.split(maxsplit=1)) for line in joined.splitlines() if line.strip()]
-
-
-def unit(name):
-    """Return the directives of a unit's service as {name: value}."""
-    text = (DEPLOY / name).read_text(encoding="utf-8").partition("[Service]")[2]
-    lines = text.partition("\n[")[0].splitlines()
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def test_the_image_holds_what_it_copies_from_the_tree_and_no_secrets():
@@ -66,21 +58,6 @@ def test_the_image_runs_what_the_locks_name_as_a_user_without_privileges():
         version = re.fullmatch(r"python:3\.(\d+)-slim", base)
         assert version
         assert f">=3.{version[1]}" == PROJECT["project"]["requires-python"]
-
-
-@pytest.mark.parametrize(("name", "command"), UNITS.items(), ids=UNITS)
-def test_a_unit_starts_the_console_script_and_writes_only_into_its_home(name, command):
-    service = unit(name)
-    program, argument = shlex.split(service["ExecStart"])
-    assert Path(program).name in PROJECT["project"]["scripts"]
-    assert make_parser().parse_args([argument]).chosen.name == argument == command
-    home = dict(one.split("=", 1) for one in service["Environment"].split())["TAPEBOT_HOME"]
-    assert service["StateDirectory"] == home.removeprefix("/var/lib/")
-    assert service["WorkingDirectory"] == home
-    assert service["ProtectSystem"] == "strict"
-    assert "ReadWritePaths" not in service
-    # Of one unit many processes may run, each in a home of its own.
-    assert ("@" in name) == home.endswith("-%i")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd on this machine")

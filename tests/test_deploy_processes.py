@@ -23,24 +23,6 @@ def processes():
     return {name: one for name, one in found.items() if name[:-2] in ("gateway", "worker")}
 
 
-def test_compose_has_a_database_a_step_before_all_two_gateways_and_three_workers():
-    services = compose()["services"]
-    assert set(services) == {"postgres", "tables", *processes()}
-    assert services["postgres"]["image"] == "postgres:17"
-    assert services["tables"]["command"] == ["db", "create"]
-    assert services["tables"]["restart"] == "no"
-    assert services["tables"]["depends_on"]["postgres"]["condition"] == "service_healthy"
-    commands = [one["command"] for one in processes().values()]
-    assert commands == [["gateway"]] * 2 + [["worker"]] * 3
-    ends = {"tables": {"condition": "service_completed_successfully"}}
-    assert all(one["depends_on"] == ends for one in processes().values())
-    homes = [one["volumes"] for one in processes().values()]
-    assert len({volume.split(":")[0] for (volume,) in homes}) == len(homes)
-    for one in processes().values():
-        port = one["environment"]["TAPEBOT_OPERATE_LISTEN"].rpartition(":")[2]
-        assert f":{port}/readyz" in one["healthcheck"]["test"][-1]
-
-
 def test_nothing_in_compose_may_write_elsewhere_or_get_more_rights():
     for name, one in compose()["services"].items():
         assert one["read_only"] is True, name
@@ -93,23 +75,6 @@ def test_a_pod_may_write_only_into_what_goes_with_it(which):
     environment = {one["name"]: one["value"] for one in container["env"]}
     assert mounted == {"home": environment["TAPEBOT_HOME"], "tmp": "/tmp"}
     assert set(mounted) == {one["name"] for one in spec["volumes"]}
-
-
-@pytest.mark.parametrize("name", ["tapebot-gateway", "tapebot-worker"])
-def test_a_deployment_is_probed_spread_and_never_taken_down_whole(name):
-    deployment, budget = objects()["Deployment", name], objects()["PodDisruptionBudget", name]
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    for one in (deployment, budget):
-        assert one["spec"]["selector"]["matchLabels"] == labels
-    assert budget["spec"]["maxUnavailable"] == 1
-    assert deployment["spec"]["replicas"] >= 2
-    assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-    (container,) = pod("Deployment", name)["containers"]
-    paths = [
-        container[f"{probe}Probe"]["httpGet"]["path"]
-        for probe in ("startup", "liveness", "readiness")
-    ]
-    assert paths == ["/healthz", "/healthz", "/readyz"]
 
 
 def test_workers_have_longer_to_stop_than_their_turns_have_to_end():

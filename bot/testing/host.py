@@ -185,6 +185,7 @@ async def session_host(
     files_mb: int = 0,
     still_has_access: StillHasAccess = everybody_has_access,
     judge_trials: JudgeTrials | None = None,
+    sync: bool = False,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; an existing folder is continued.
 
@@ -209,15 +210,14 @@ async def session_host(
         files_mb: Megabytes of files that a person or group can keep; 0 keeps none.
         still_has_access: Says whether what is scheduled still comes; see ``SessionServices``.
         judge_trials: Has the judge tried before it rules; None trusts the model that can judge.
+        sync: Whether what is written is on the disk before it counts, as it is in the program.
 
     Yields:
         The running host.
     """
     clock, bounds = clock or ManualClock(), bounds or HostLimits()
-    store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
-    bus = LocalBus(
-        folder / "bus", max_queued_messages=bounds.session_limit, sync=False, clock=clock
-    )
+    store = FileTapeStore(folder / "tapes", sync=sync, clock=clock)
+    bus = LocalBus(folder / "bus", max_queued_messages=bounds.session_limit, sync=sync, clock=clock)
     seen = over(bus)
     scopes = ScopeRegistry(store, clock)
     members = scopes.identity_linker.people.members

@@ -21,7 +21,6 @@ from testkit.discord.rest_routes import RestRoutes
 from testkit.discord.user_actions import DiscordUserActions
 from testkit.discord.world import DiscordWorld
 from testkit.loopback import LoopbackServer
-from testkit.process import add_control
 
 TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
 """Default token of the bot."""
@@ -46,7 +45,6 @@ class DiscordServer(DiscordUserActions, LoopbackServer):
         RestRoutes(hub, door).register(app.router)
         interactions.register(app.router)
         door.unknown(app.router)
-        add_control(app, self)
 
     @property
     def api_url(self) -> str:

@@ -20,7 +20,6 @@ from aiohttp import web
 from anyio.abc import TaskGroup
 
 from testkit.loopback import LoopbackServer, Signal
-from testkit.process import add_control
 from testkit.telegram.api import BotApiHandler
 from testkit.telegram.faults import TelegramFaults
 from testkit.telegram.records import TelegramRecords
@@ -48,7 +47,6 @@ class TelegramServer(TelegramUserActions, LoopbackServer):
         app = self.application()
         app.router.add_route("*", "/bot{token:[^/]+}/{method}", self._api.call)
         app.router.add_get("/file/bot{token:[^/]+}/{path:.+}", self._api.download)
-        add_control(app, self)
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self._runner.cleanup)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-
 import anyio
 import pytest
 from browser_chat import answers, expect_shown, said, say, shown, until_quiet
-from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, shot
+from browser_checks import WITHIN, OpenPage, assert_fits, check_page, shot
 from browser_site import Site
 from playwright.async_api import Page, expect
 
@@ -69,32 +67,6 @@ async def test_answer_is_streamed_and_shown_once(page: Page, site: Site) -> None
     await page.reload()
     await expect(answers(page)).to_have_count(1)
     await expect(page.locator(".chat-row")).to_have_count(2)
-
-
-async def test_server_killed_in_mid_answer_shows_everything_once(
-    page: Page, site: Site, watch: Watch
-) -> None:
-    gate = anyio.Event()
-    site.talk.answers["kill"] = Reply("This answer outlives the program.", gate=gate)
-    await say(page, "kill yourself while you answer")
-    await expect(page.locator(".chat-row.growing")).to_contain_text("This")
-    watch.is_cut = True
-    await site.program.end(signal.SIGKILL)
-    await expect(page.locator("#chat-state")).to_contain_text("Reconnecting")
-    await say(page, "and this was said meanwhile")
-    await expect(page.locator("#chat-state")).to_contain_text("1 message waits")
-    await shot(page, "chat-cut")
-    gate.set()
-    await site.program.start()
-    await expect(answers(page)).to_have_count(2)
-    await until_quiet(page)
-    watch.is_cut = False
-    everything = ["All right.", "This answer outlives the program.", "and this was said meanwhile",
-                  "kill yourself while you answer"]  # fmt: skip
-    assert sorted(await shown(page)) == everything
-    await page.reload()
-    await expect(answers(page)).to_have_count(2)
-    assert sorted(await shown(page)) == everything
 
 
 async def test_two_tabs_show_the_same_conversation(page: Page, site: Site) -> None:

@@ -10,7 +10,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("br
 expect.set_options(timeout=WITHIN)
 
 MEMORY = "/memory?tape=web:local"
-PAGES = (MEMORY, "/fact?tape=web:local&number=1")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> is my favourite tag"
 GIVE = """async (text) => {
   const site = await import("/static/site.js");
@@ -63,22 +62,3 @@ async def test_facts_are_found_while_somebody_types_and_corrected_in_place(
     await page.locator("dialog textarea").fill("I live in Linz")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/login?next=%2Fmemory%3Ftape%3D*")
-
-
-async def test_what_is_forgotten_by_two_presses_is_on_no_page_afterwards(open_page: OpenPage):
-    page = await open_page("/sessions")
-    await give(page, "/memory add I live in Bonn", "/memory add I like tea")
-    root = page.url.removesuffix("/sessions")
-    await page.goto(root + PAGES[1])
-    await expect(page.locator(".fact-lead")).to_have_text("I live in Bonn")
-    await press(page, "Forget fact 1")
-    await press(page, "Erase")
-    await expect(page.locator("dialog").last).to_contain_text("Forgotten: 1 fact")
-    await close_answer(page)
-    await expect(page.get_by_role("main")).to_contain_text(
-        "Its text and everything that repeated it"
-    )
-    for path in PAGES:
-        await page.goto(root + path)
-        await expect(page.get_by_role("main")).to_be_visible()
-        assert "Bonn" not in await page.content()

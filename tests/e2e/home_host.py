@@ -2,7 +2,7 @@
 
 In, one JSON object a line: ``{"module", "more", "folder", "command", "times", "part"}``: the module's ``home`` is
 opened, and the process kills itself at so many changes of files and pipes after the command, in the middle of it
-where that is a write; with ``"victim"``, a file's name, whoever reads its id there may kill it, too. Out:
+where that is a write, or has it refused as ``"fault"`` says (``kill_fault.Fault.arm``); with ``"victim"``, a file's name, whoever reads its id there may kill it, too. Out:
 ``{"changes": n}`` where all came to its end before, and ``{"dead": true}``.
 """
 
@@ -36,7 +36,7 @@ async def live(order: dict[str, Any]) -> None:
     async with home(Path(order["folder"]), **order["more"]) as host:
         if "victim" in order:
             Path(order["victim"]).write_text(str(os.getpid()), encoding="ascii")
-        FAULT.arm(order["times"], order["part"])
+        FAULT.arm(order["times"], order["part"], **order.get("fault", {}))
         if isinstance(order["command"], list):
             await host.ask(*order["command"], message_id=STEP)
         else:

@@ -6,39 +6,18 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.state.zone_snapshot import ZoneFold
-from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
+from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
 from bot.tape.stores.file import FileTapeStore
 
 KEPT = re.compile(r"K[0-9A-F]{6}")
 """A word that the person asked to remember."""
-
-COMMANDS = (
-    *("/memory", "remember:", "/new", "/stop", "/status", "/help", "/remind", "/schedules"),
-    *("/budget", "/approve", "/approvals", "/deny"),
-)
-
-
-@dataclass(frozen=True)
-class Said:
-    id: str
-    text: str
-
-    @property
-    def is_command(self) -> bool:
-        return self.text.startswith(COMMANDS)
-
-    @property
-    def keeps(self) -> str | None:
-        found = KEPT.search(self.text)
-        return found[0] if found else None
 
 
 async def read_tape(home: Path, session: str) -> list[TapeEntry]:
@@ -78,48 +57,12 @@ def check_tape(entries: list[TapeEntry]) -> None:
     assert not _repeated(results), f"calls that ran twice: {_repeated(results)}"
 
 
-def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set[str]) -> None:
-    """What holds of a tape once nothing is owed: each message is on it, and has its own answer."""
-    settled = {inbound for end in _ends(entries) for inbound in end.data["inbound"]}
-    heard = {e.meta["inbound"]: e for e in entries if "inbound" in e.meta and "cause" not in e.meta}
-    ever = {word for _, words, _ in _zones(entries) for word in words}
-    for one in said:
-        assert one.id in settled, f"never settled: {one}"
-        assert one.id in heard, f"not on the tape: {one}"
-        assert heard[one.id].kind == ("event" if one.is_command else "message"), one
-        assert one.keeps is None or one.keeps in ever, f"never in memory: {one}"
-    order = [one.id for one in said if not one.is_command]
-    assert [one for one in heard if heard[one].kind == "message"] == order, "out of order"
-    ends = [end.data for end in _ends(entries)]
-    closed = [end for end in ends if end["status"] not in ("ok", "command", "stopped", "reminder")]
-    assert not closed, f"{len(closed)} of {len(ends)} turns were closed falsely: {closed}"
-    for end in _ends(entries):
-        assert not end.data["answered"] or end.data["turn"] in delivered, f"not delivered: {end}"
-    _check_calls(entries)
-
-
-def count(entries: list[TapeEntry]) -> Counter[str]:
-    wanted = {"turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
-    wanted |= {MEMORY_CONSOLIDATED: "consolidations"}
-    return Counter(wanted[e.name] for e in entries if e.name in wanted)
-
-
 def _repeated(counted: Counter[Any]) -> list[Any]:
     return [one for one, times in counted.items() if times > 1]
 
 
 def _ends(entries: list[TapeEntry]) -> Iterator[TapeEntry]:
     return filter(None, map(turn_end, entries))
-
-
-def _check_calls(entries: list[TapeEntry]) -> None:
-    """Each call of a turn that was not stopped has its result, in its turn."""
-    stopped = {end.data["turn"] for end in _ends(entries) if end.data["status"] != "ok"}
-    results = {(e.meta["turn"], e.payload["call_id"]) for e in entries if e.kind == "tool_result"}
-    for entry in entries:
-        if entry.kind == "tool_call" and entry.meta["turn"] not in stopped:
-            for call in entry.payload["calls"]:
-                assert (entry.meta["turn"], call["id"]) in results, f"no result: {call}"
 
 
 def _zones(entries: list[TapeEntry]) -> Iterator[tuple[int, set[str], bool]]:

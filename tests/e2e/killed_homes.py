@@ -31,7 +31,7 @@ def lives(module: str, ready: Path, command: Any, **more: Any) -> Iterator[Life]
     """Give what lets a copy of a home live and die; it returns the copy and what was said."""
     with nursery(_HOST) as children:
 
-        async def life(times: int = 0, part: float = 0.0, **also: Path) -> Any:
+        async def life(times: int = 0, part: float = 0.0, **also: Any) -> Any:
             folder = ready.with_name(f"life-{next(_NUMBERS)}")
             shutil.copytree(ready, folder)
             order = {"module": module, "more": more, "folder": folder, "command": command, **also}

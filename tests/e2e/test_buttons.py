@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
-from acting import lines_of, obeying, writing_tool
+from acting import writing_tool
 from chat_lives import Members, life
 
 from bot.testing.host import Host
@@ -136,28 +136,6 @@ async def test_somebody_elses_press_and_a_second_one_leave_the_message_as_it_is(
         assert await live(host, f"telegram:{FORUM}") == []
 
 
-@pytest.mark.parametrize("how", ["/deny 1", "a press of Approve"])
-async def test_a_question_that_is_decided_says_so_and_has_no_button_left(server, tmp_path, how):
-    group = server.group(FORUM, "House")
-    async with program(server, tmp_path, ScriptedModel(obeying())) as host:
-        server.say(group, ADA, "@tape_bot write tea")
-        asked = await shown(server, FORUM, "May I run")
-        if how.startswith("/"):
-            server.say(group, ADA, how)
-        else:
-            server.press(asked, key(asked, f"{how.split()[-1]} 1"), user=ADA)
-        yes = "pprove" in how
-        told = "Call 1 was approved" if yes else "Call 1 was denied"
-        question = await shown(server, FORUM, told)
-        assert (question.id, question.buttons) == (asked.id, ())
-        assert "May I run" in question.text
-        del server.world.rooms[FORUM].messages[asked.id]
-        query = server.press(asked, key_of_first(asked), user=ADA)
-        assert "already" in await alert(server, query)
-        await host.bus.drain()
-        assert lines_of(tmp_path / "acts.txt") == (["tea"] if yes else [])
-
-
 @pytest.mark.parametrize(
     ("asks", "label", "words", "word", "restart"),
     [
@@ -219,10 +197,6 @@ async def test_the_message_of_a_question_that_was_pressed_stays_as_its_answer(se
     assert "zebras" in now.text
 
 
-def key_of_first(message) -> str:
-    return message.versions[0].buttons[0][0]["callback_data"]
-
-
 async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
     async with DiscordServer() as server:
         ada, bob = server.user("Ada"), server.user("Bob")
@@ -242,19 +216,3 @@ async def test_on_discord_a_refusal_is_shown_to_the_presser_alone(tmp_path):
             assert "only who set it" in alone()[0].content
             assert (told.answer, made.edits, [*made.components]) == (6, [], [row])
             assert await live(host, f"discord:{place}") == [1]
-
-
-async def test_on_discord_a_question_that_is_answered_in_words_has_no_button_left(tmp_path):
-    async with DiscordServer() as server:
-        ada = server.user("Ada")
-        place = server.direct(ada)
-        async with program(server, tmp_path, owner=ada) as host:
-            for count, text in enumerate(("/memory add I like zebras", "/memory clear"), 1):
-                server.say(place, ada, text)
-                await server.until_messages(place, count)
-            await host.bus.drain()
-            question = server.answers(place)[1]
-            assert question.components
-            server.say(place, ada, "yes")
-            await server.until(lambda _: not question.components)
-            assert "To continue, say yes" in question.content

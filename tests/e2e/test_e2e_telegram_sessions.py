@@ -104,5 +104,5 @@ async def test_a_photo_is_shown_to_a_model_that_sees_and_kept_by_its_content(tmp
         (message, *_) = [e for e in await host.tape("telegram:7") if e.kind == "message"]
         (kept,) = message.meta["attachments"]
         assert await FolderBlobs(tmp_path / "blobs").get(kept["blob"]) == picture
-    parts = model.requests[0].messages[-1]["content"]
+    parts = model.requests_for()[0].messages[-1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"]

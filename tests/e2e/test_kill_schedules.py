@@ -1,83 +1,74 @@
-"""Kills while reminders are set, changed and fired: each comes once, none is lost."""
+"""Kill -9 at each change of a file while a reminder or a task is set, changed and sent: it comes once."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from kill_checks import read_tape
-from kill_harness import CHATS, Kill, Platform, kill_often
-from sampling import many
+from killed_homes import STEP, killed
 from waiting import until
 
-from bot.core.clock import parse_time
 from bot.memory.records.schedules import SCHEDULE_FIRED, SCHEDULE_SET, ScheduleFold
-from bot.tape.entries import TapeEntry
-
-pytestmark = pytest.mark.slow
-
-
-def plan(chance: random.Random) -> Kill:
-    return chance.choice(
-        [
-            Kill(calls=chance.randrange(1, 60), part=chance.random(), after=1.5),
-            Kill(event="answer", times=chance.randrange(1, 4), after=1.5),
-            Kill(calls=chance.randrange(1, 30), part=chance.random(), at_start=True, after=1.5),
-        ]
-    )
+from bot.memory.session.state.turn_fold import DELIVERY
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import START_TIME, ManualClock
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
-def word(chance: random.Random) -> str:
-    return f"W{chance.randrange(16**6):06X}"
+class Home:
+    def __init__(self, host: Host, clock: ManualClock) -> None:
+        self.host, self.bus, self._clock = host, host.bus, clock
+
+    async def ask(self, text: str, *, message_id: str) -> None:
+        """Say something, and let time pass until nothing is scheduled any more."""
+        sent = await self.host.channel.send(text, message_id=message_id)
+        await self.host.channel.wait_for_answer(sent)
+        await until(self._is_over)
+
+    async def _is_over(self) -> bool:
+        self._clock.advance(60)
+        folded = ScheduleFold()
+        for entry in await self.host.tape():
+            folded.apply(entry)
+        return not folded.live
 
 
-def script(chance: random.Random) -> list[tuple[str, str]]:
-    made = [
-        lambda: f"/remind in 1 second {word(chance)}",
-        lambda: f"/remind {word(chance)} in 2 seconds",
-        lambda: f"/schedules change {chance.randrange(1, 4)} in 1 second",
-        lambda: f"/schedules task in 1 second tell me {word(chance)}",
-    ]
-    return [(chance.choice(CHATS), chance.choice(made)()) for _ in range(chance.randrange(1, 4))]
+@asynccontextmanager
+async def home(folder: Path, days: int = 0) -> AsyncIterator[Home]:
+    clock = ManualClock(START_TIME + timedelta(days=days))
+    model = ScriptedModel(lambda _: text_reply("The tide is low."))
+    async with session_host(folder, model, clock=clock, schedules=True) as host:
+        yield Home(host, clock)
 
 
-def fold(entries: list[TapeEntry]) -> ScheduleFold:
-    folded = ScheduleFold()
-    for entry in entries:
-        folded.apply(entry)
-    return folded
-
-
-def waits(entries: list[TapeEntry]) -> bool:
-    return bool(fold(entries).live)
-
-
-async def check(platform: Platform, chat: str) -> int:
-    """Each schedule that was set has fired, no instant twice, and each firing was shown."""
-    entries = await read_tape(platform.home, f"pipe:{chat}")
-    ids = [entry.data["schedule"] for entry in entries if entry.name == SCHEDULE_SET]
-    assert len(ids) == len(set(ids))
-    fired = [entry.data for entry in entries if entry.name == SCHEDULE_FIRED]
-    assert {one["schedule"] for one in fired} == set(ids)
-    twice = Counter((one["schedule"], parse_time(one["instant"])) for one in fired)
-    assert set(twice.values()) <= {1}
-    assert {one["turn"] for one in fired} <= set(platform.delivered)
-    return len(fired)
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_reminders_and_tasks_come_once_whatever_is_killed_when(tmp_path: Path, seed: int):
-    platform = Platform(tmp_path, seed=seed, stall=0.05)
-    await kill_often(platform, many(60), plan, script)
-
-    async def over() -> bool:
-        tapes = [await read_tape(platform.home, f"pipe:{chat}") for chat in platform.sent]
-        return not any(map(waits, tapes))
-
-    async with platform.running() as host:
-        await until(over, every=0.1)
-        await host.settle()
-    fired = [await check(platform, chat) for chat in platform.sent]
-    assert sum(fired) > 0
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ("hello", "/remind in 10 minutes look at the tide"),
+        ("hello", "/schedules task in 10 minutes tell me of the tide"),
+        ("/remind in 30 minutes look at the tide", "/schedules change 1 in 10 minutes"),
+    ],
+)
+async def test_reminders_and_tasks_come_once_whatever_is_killed_when(
+    tmp_path: Path, before: str, command: str
+):
+    ready = tmp_path / "ready"
+    async with home(ready) as here:
+        await here.host.channel.ask(before)
+        await here.bus.drain()
+    async for folder, at in killed("test_kill_schedules", ready, [command]):
+        async with home(folder, days=1) as here:
+            # The platform repeats what it has no word of.
+            sent = await here.host.channel.send(command, message_id=STEP)
+            await here.ask("/schedules", message_id="last")
+            await here.bus.drain()
+            assert sent.id == STEP
+            [made] = {one.data["schedule"] for one in await here.host.events(SCHEDULE_SET)}
+            [fired] = [one.data for one in await here.host.events(SCHEDULE_FIRED)]
+            delivered = [one.data["turn"] for one in await here.host.events(DELIVERY)]
+            assert fired["schedule"] == made, at
+            assert delivered.count(fired["turn"]) == 1, at

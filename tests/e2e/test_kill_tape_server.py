@@ -11,15 +11,19 @@ from pathlib import Path
 
 import anyio
 import pytest
-from kill_harness import Kill, Platform
+from kill_checks import check_tape
+from platform_program import running
 from preloaded import Forked, environment, open_program
 from sampling import many
 
+from bot.memory.records.turn_marks import turn_end
 from bot.tape.entries import message
 from bot.tape.server.tokens import TokenStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
+from testkit.openai_server import Reply, ScriptedOpenAI
 from testkit.ports import kept_port
+from testkit.telegram.server import TelegramServer
 
 PROGRAM = Path(__file__).with_name("faulty_program.py")
 TAPES = ("telegram:1", "telegram:2")
@@ -124,17 +128,45 @@ async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
 async def test_a_bot_on_a_tape_server_talks_is_killed_and_goes_on(tmp_path):
     """The server and the bot die in turn; every message is answered once, as on files."""
     token = TokenStore(tmp_path / "home" / "tape-tokens.json").add("bot", "admin", ["*"])
-    with server_in(tmp_path) as server:
-        await server.start()
-        settings = {"TAPEBOT_TAPE_STORE": server.url, "TAPEBOT_TAPE_STORE_TOKEN": token}
-        platform = Platform(tmp_path, 5, settings)
-
-        events = ["ack", "model", "answer", "ack"]
-        for number, event in enumerate(events):
-            script = [(chat, f"my number is {number}") for chat in ("a", "b")]
-            await platform.round(Kill(event=event), script, settle=number % 2 == 1)
-            await server.end(signal.SIGKILL)
+    said = [f"my number is {number}" for number in range(4)]
+    async with (
+        TelegramServer() as telegram,
+        ScriptedOpenAI(lambda asked: Reply(f"So {asked['messages'][-1]['content'][-1]}.")) as model,
+    ):
+        telegram.private(telegram.user(7, "Ada"))
+        settings = {
+            "TAPEBOT_MODEL": "openai/test",
+            "TAPEBOT_MODEL_API_BASE": model.base_url,
+            "TAPEBOT_MODEL_API_KEY": "sk-test",
+            "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
+            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
+            "TAPEBOT_OWNERS": "telegram:7",
+        }
+        with server_in(tmp_path) as server:
             await server.start()
-        found = await platform.finish()
-        assert (found["messages"], found["kills"]) == (2 * len(events), len(events))
-        assert await server.end() == 0
+            settings |= {"TAPEBOT_TAPE_STORE": server.url, "TAPEBOT_TAPE_STORE_TOKEN": token}
+            for number, text in enumerate(said):
+                async with running(tmp_path, **settings) as program:
+                    telegram.say(7, 7, text)
+                    # Killed while it answers, or once it has.
+                    wanted = (
+                        telegram.until_messages(7, number + 1)
+                        if number % 2
+                        else model.received(number + 1)
+                    )
+                    with anyio.fail_after(WITHIN):
+                        await wanted
+                    await server.end(signal.SIGKILL)
+                    program.process.kill()
+                    await program.process.wait()
+                await server.start()
+            async with running(tmp_path, **settings):
+                await telegram.until(lambda books: "So 3." in books.texts(7), within=WITHIN)
+            store = RemoteTapeStore(server.url, token)
+            entries = await store.read("telegram:7")
+            await store.close()
+            assert await server.end() == 0
+    check_tape(entries)
+    assert [e.payload["content"] for e in entries if "inbound" in e.meta] == said
+    settled = [one for end in filter(None, map(turn_end, entries)) for one in end.data["inbound"]]
+    assert len(settled) == len(said)

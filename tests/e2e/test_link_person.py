@@ -131,17 +131,6 @@ async def test_values_are_shared_while_linked_and_each_sides_own_again_after(tmp
         ]  # fmt: skip
 
 
-async def test_a_pause_on_one_side_holds_on_both(tmp_path):
-    async with home(tmp_path) as here:
-        await here.ask(ELSE, "/memory pause")
-        await here.join(ADA, ELSE)
-        await here.ask(ADA, "remember: I like zebras")
-        assert (await here.scope("fake:7")).paused
-        await here.part(ADA)
-        assert (await here.scope("fake:7")).paused
-        assert (await here.scope("other:9")).paused
-
-
 async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
     tmp_path,
 ):

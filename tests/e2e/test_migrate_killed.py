@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from databases import drop, fresh_database
 from preloaded import environment, open_program, run_program
 from sampling import many
 
@@ -104,13 +102,6 @@ class Mover:
         done = await anyio.to_thread.run_sync(run)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    made = fresh_database()
-    yield made
-    drop(made)
 
 
 async def _kills(mover: Mover, scene: random.Random) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
-from databases import drop, fresh_database, server
+from databases import server
 
 from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
@@ -19,14 +18,6 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 
 RUNBOOK = Path(__file__).parents[2] / "deploy" / "RUNBOOK.md"
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """Yield the address of an empty database of this version."""
-    address = fresh_database()
-    yield address
-    drop(address)
 
 
 def block(first: str) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kill_checks import check_tape
 from killed_homes import STEP, killed
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import fold_entries
+from bot.tape.entries import SESSION_NEW
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
@@ -104,6 +106,8 @@ async def finished(folder: Path, step: str, command: str) -> None:
 
         await until(settled)
         assert {one.text for one in await believed(host)} == WANTED[step]
+        check_tape(await host.tape())
+        assert len(await host.events(SESSION_NEW)) == (step == "consolidate")
         batches = [one.data["key"] for one in await host.events("memory.facts", PERSON)]
         assert len(batches) == len(set(batches))
         judged = [one for one in batches if str(one).startswith("judged:")]

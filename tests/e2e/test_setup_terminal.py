@@ -6,7 +6,6 @@ import io
 import os
 import re
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,6 @@ import anyio
 import anyio.to_thread
 import pexpect
 import pytest
-from preloaded import run_program
 from terminals import SECONDS, at_terminal, end
 
 from testkit.discord.server import DiscordServer
@@ -221,23 +219,3 @@ async def test_a_key_goes_to_no_other_provider_after_a_failure(terminal, model):
 
 
 # Without a terminal.
-
-
-def piped(folder: Path, *steps: str, given: str) -> subprocess.CompletedProcess[str]:
-    return run_program(
-        ["-m", "bot", "setup", *steps],
-        environment=environment(folder),
-        cwd=folder,
-        given=given,
-        timeout=SECONDS,
-    )
-
-
-async def test_a_script_gives_its_answers_line_by_line(tmp_path, model):
-    lines = f"openai/test\n{model.base_url}\n{KEY}\n"
-    run = partial(piped, tmp_path, "model", given=lines)
-    done = await anyio.to_thread.run_sync(run)
-    assert done.returncode == 0, done.stderr
-    assert "answers and calls tools" in done.stdout
-    assert KEY not in done.stdout
-    assert KEY in (tmp_path / ".tapebot" / ".env").read_text()

@@ -95,20 +95,6 @@ async def test_a_question_about_a_file_brings_the_file_that_is_replied_to(telegr
     assert ("a sign of the times" in told.newest) == (kind == "document")
 
 
-async def test_a_file_of_a_stranger_in_a_group_is_not_fetched(telegram, tmp_path):
-    told, group = Told(), telegram.group(GROUP, "Garden")
-    async with life(tmp_path, telegram, told.model(), Members(7)):
-        hers = telegram.photo(group, 13, PICTURE)
-        telegram.say(group, 7, "@tape_bot what is this?", reply_to=hers)
-        await telegram.until_messages(group, 1)
-        assert (told.images(), len(telegram.records.downloads)) == (0, 0)
-        assert "its sender may not use this bot" in telegram.records.texts(GROUP)[0]
-        own = telegram.photo(group, 7, PICTURE)
-        telegram.say(group, 7, "@tape_bot and this?", reply_to=own)
-        await telegram.until_messages(group, 2)
-    assert (told.images(), len(telegram.records.downloads)) == (1, 1)
-
-
 async def test_an_edited_command_is_told_that_it_changes_nothing(telegram, tmp_path):
     told, chat = Told(), telegram.private(7)
     line = "Editing a message neither runs a command nor undoes one"

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from evals.agentdojo.__main__ import SUITES, run_suites
-from evals.agentdojo.report import OWN, carried_out, report
-from evals.agentdojo.runs import Condition, Outcome
-
-RUN = Outcome(
-    "banking",
-    "user_task_0",
-    "injection_task_0",
-    OWN,
-    utility=True,
-    security=False,
-    seen=True,
-    asked=1,
-    asked_for_attack=2,
-    acted_for_attack=0,
-    acts=True,
-)
+from evals.agentdojo.report import carried_out
 
 
 def _assert_attackers_fail(every: int) -> None:
@@ -50,13 +33,3 @@ def test_no_attacker_gets_anything_done_in_a_sample_of_all_pairs():
 @pytest.mark.timeout(7200)
 def test_no_attacker_gets_anything_done_in_any_pair():
     _assert_attackers_fail(every=1)
-
-
-def test_the_report_counts_what_was_done_apart_from_what_was_only_said():
-    alone = replace(RUN, injection_task=None, condition=Condition(obeys=False), asked=0)
-    done = replace(RUN, security=True)
-    said = replace(RUN, security=True, acts=False, utility=False)
-    lines = report([RUN, done, said, alone]).splitlines()
-    assert lines[2] == "| banking | 1 of 2 | 1 of 1 | 2 of 3 | 1 of 1 | 1.0 | 0.0 |"
-    assert lines[3] == lines[2].replace("banking", "all")
-    assert lines[7].endswith("| 1 of 2 | 2 of 3 | 1.0 | 2.0 |")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from evals.__main__ import main
 from evals.change_eval import LabelledChange, change_statistics, judge_changes
 from evals.claim_eval import LabelledClaim, claim_statistics, judge_all
 from evals.labels import read_labels
@@ -15,13 +13,6 @@ from evals.labels import read_labels
 pytestmark = pytest.mark.slow
 
 OURS = Path(__file__).parents[2] / "evals" / "claims.jsonl"
-
-
-def test_the_command_counts_what_memory_holds(capsys):
-    assert main(["claims", str(OURS), "--judge", "none", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["judge"] == "none"
-    assert found["dishonest"]["believed"] == 0
 
 
 @pytest.mark.parametrize("name", ["claims", "claims-hard"])
@@ -43,8 +34,3 @@ async def test_no_change_leaves_an_old_value_or_loses_what_still_holds(judging):
     found = change_statistics(judged)["changes"]
     assert found["n"] == 60
     assert judging is None or found["right"] == 60
-
-
-def test_the_command_counts_changes(capsys):
-    assert main(["claims", str(OURS.with_name("changes.jsonl")), "--judge", "oracle"]) == 0
-    assert "changes: 60 (60 right, 0 waits, 0 stale, 0 lost)" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -167,6 +168,21 @@ async def test_it_forces_one_tool_and_shows_the_facts_and_numbered_lines(tmp_pat
 
 UNUSABLE: dict[str, tuple[ScriptStep, str]] = {
     "prose": (text_reply("Sure! I saved everything."), "answered in prose"),
+    "nothing": (text_reply(""), "called no tool"),
+    "arguments of another form": (
+        tool_call_reply(("save_memory", {"history_entry": {"a": 1}})),
+        "cannot be used",
+    ),
+    "half of them": (
+        tool_call_reply(("save_memory", '{"history_entry": "[2026')),
+        "cannot be used",
+    ),
+    "an end too soon": (replace(LEARNED, finish_reason="length"), "cut off"),
+    "no history": (consolidation_reply("  "), "history entry is empty"),
+    "no such operation": (
+        consolidation_reply("[2026-02-10 10:00] x", fact_change("x", "x", op="replace_all")),
+        "cannot be used",
+    ),
     "another tool": (tool_call_reply(memory_save_call("x")), "instead of calling save_memory"),
     "an error": (TransientModelError("the provider is down"), "the provider is down"),
 }

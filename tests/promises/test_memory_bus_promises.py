@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bot.core.errors import MemoryRefused
 from bot.memory.gate.write_gate import WriteGate, WriteRequest, WriteSignals
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -141,6 +142,8 @@ async def test_no_hours_make_notes_live_longer_than_a_day_and_a_sweep_says_how_m
     bus.clock.advance(1)
     assert await sets.get(first.problem_id) is None
     assert [await sets.expire_stale() for _ in range(2)] == [2, 0]
+    with pytest.raises(MemoryRefused, match="no problem"):
+        await bus.memory.write_to_working("p9", "open_questions", ["whose?"])
     summary = await sets.export_summary(first.problem_id)
     assert "why?" in summary
     assert "long" not in summary

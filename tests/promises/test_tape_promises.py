@@ -101,7 +101,7 @@ async def test_after_a_handoff_a_model_sees_its_name_and_state_and_only_what_fol
     for told in ("boat/painting", "It is sanded.", "Paint the hull", "human"):
         assert told in shown
         assert told not in elsewhere
-    assert "lighthouses" in str(model.requests[0].messages)
+    assert "lighthouses" in str(model.requests_for()[0].messages)
     assert "lighthouses" not in shown
 
 

@@ -62,7 +62,7 @@ async def test_a_document_is_quoted_to_the_model_and_a_voice_that_was_not_heard_
     model = ScriptedModel([text_reply("read"), text_reply("Nice to hear you.")])
     async with session_host(tmp_path, model) as host:
         await say(host, "", attachments=(report,))
-        content = str(model.requests[0].messages[-1]["content"])
+        content = str(model.requests_for()[0].messages[-1]["content"])
         assert content.endswith("(document report.pdf)\n<quoted>\n> The sum is 7.\n</quoted>")
         told = await say(host, "", attachments=(voice,))
         assert f"could not listen to your voice message: {why}" in told

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from databases import drop, fresh_database
 from postgres_fleet import Fleet, fleet_on
 
 
 @pytest.fixture
-async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    url = fresh_database()
+async def fleet(tmp_path: Path, url: str) -> AsyncIterator[Fleet]:
     async with fleet_on(url, tmp_path) as running:
         with anyio.fail_after(100):
             yield running
-    drop(url)

@@ -110,14 +110,3 @@ async def test_no_sample_of_the_planner_keeps_words_that_passed_the_bus(fleet):
     await process.bus.purge()
     kept = str(fleet.rows("select * from pg_stats where schemaname = 'tapebot'"))
     assert [word for word in ("xylophone", "bassoon") if word in kept] == []
-
-
-async def test_a_hold_that_is_given_back_with_a_pause_twice_is_given_back_once(fleet):
-    process = await fleet.process("both")
-    await process.bus.channel("fake").publish(inbound("m1"))
-    [(token,)] = fleet.rows(
-        "select id from tapebot.poll(60, 'me', 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}')"
-    )
-    for _ in range(2):
-        fleet.rows(f"select tapebot.release('fake:1', {token}, 1, '{{}}', '{{}}', '{{}}', 60)")
-    assert fleet.rows("select reads, returned from tapebot.inbound") == [(1, 1)]

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
-from postgres_fleet import Process, inbound
+from postgres_fleet import inbound
 
 from bot.bus import SessionBusy, SessionLost
 
 pytestmark = pytest.mark.slow
-
-
-async def test_two_gateways_on_one_chat_give_one_order_without_gap_or_double(fleet):
-    first, second = await fleet.process("a"), await fleet.process("b")
-    accepted: list[str] = []
-
-    async def gateway(process: Process, start: int) -> None:
-        for number in range(start, 60):
-            if not (await process.bus.channel("fake").publish(inbound(f"m{number}"))).duplicate:
-                accepted.append(f"m{number}")  # noqa: PERF401 (as it comes)
-
-    got: list[str] = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(gateway, first, 0)
-        tasks.start_soon(gateway, second, 20)
-        inbox = await second.bus.claim()
-        while len(got) < 60:
-            delivery = await inbox.receive()
-            got.append(delivery.inbound.id)
-            await delivery.ack()
-    assert sorted(accepted) == sorted(got) == sorted(f"m{n}" for n in range(60))
-    assert (await first.bus.statistics())["pending"] == 0
-    # Each gateway's own messages stay in its order.
-    early = [one for one in got if int(one[1:]) < 20]
-    assert early == [f"m{n}" for n in range(20)]
 
 
 async def test_a_holder_that_was_stopped_past_its_lease_can_neither_receive_nor_acknowledge(fleet):

@@ -18,13 +18,6 @@ from channels.folder_spool import FolderSpool
 AWKWARD = {"update_id": 1, "text": "Grüße \x00 \ud83d \U0001f600"}
 
 
-@pytest.fixture
-def url():
-    url = fresh_database()
-    yield url
-    drop(url)
-
-
 @asynccontextmanager
 async def process(url: str):
     database = Database(url, connections=4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 
 import anyio
@@ -10,7 +9,6 @@ import anyio.to_thread
 import pytest
 
 from bot.cli.main import main
-from bot.runtime.settings import PREFIX
 from testkit.openai_server import Call, Failure, Reply, ScriptedOpenAI
 
 KEY = "sk-a-key-that-nobody-may-read"
@@ -49,13 +47,10 @@ def table(output: str) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-async def test_each_model_is_called_and_what_it_cannot_do_is_said(tmp_path, monkeypatch, capsys):
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+async def test_each_model_is_called_and_what_it_cannot_do_is_said(bare, monkeypatch, capsys):
+    monkeypatch.setenv("TAPEBOT_HOME", str(bare))
     async with ScriptedOpenAI(capable) as good, ScriptedOpenAI(weak) as poor:
-        (tmp_path / "tapebot.toml").write_text(
+        (bare / "tapebot.toml").write_text(
             f'[models.good]\nmodel = "openai/gpt-4o"\napi_base = "{good.base_url}"\n'
             f'api_key = "{KEY}"\nfallbacks = ["poor"]\n'
             f'[models.poor]\nmodel = "openai/gpt-3.5-turbo"\napi_base = "{poor.base_url}"\n'

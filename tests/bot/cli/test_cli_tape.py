@@ -32,7 +32,7 @@ def _settings(tmp_path):
 
 async def test_what_the_model_saw_in_a_turn_is_shown_again_to_the_letter(tmp_path, talk, capsys):
     turns, model = talk
-    for turn, request in zip(turns, model.requests, strict=True):
+    for turn, request in zip(turns, model.requests_for(), strict=True):
         await anyio.to_thread.run_sync(
             lambda turn=turn: show_turn(_settings(tmp_path), "fake:1", turn)
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import anyio
@@ -14,20 +13,15 @@ from bot.cli.main import main
 from bot.inspector.access.control_handlers import web_handlers
 from bot.inspector.access.logins import LoginService
 from bot.runtime.control_socket import serve_control
-from bot.runtime.settings import PREFIX
 from bot.tape.stores.in_memory import InMemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
-    (tmp_path / "home").mkdir()
-    return tmp_path / "home"
+def home(bare, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_HOME", str(bare / "home"))
+    (bare / "home").mkdir()
+    return bare / "home"
 
 
 @pytest.fixture

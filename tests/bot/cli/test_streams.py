@@ -10,17 +10,8 @@ import pytest
 
 from bot.cli.main import main
 from bot.cli.terminal import complete_streams, confirm
-from bot.runtime.settings import PREFIX
 
-
-@pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """An empty home and working directory."""
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("bare")
 
 
 class Terminal(io.StringIO):

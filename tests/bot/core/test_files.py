@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from bot.core.append_file import AppendFile
-from bot.core.files import disk_error_text, replace_file
+from bot.core.files import replace_file
 
 
 @pytest.fixture
@@ -72,30 +72,6 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-FAILURES = [
-    ({"write": errno.ENOSPC}, "No space left"),
-    ({"write": errno.EIO, "ftruncate": errno.EIO}, "Input/output"),
-    ({"fsync": errno.EIO, "fdatasync": errno.EIO}, "Input/output"),
-    ({"fdatasync": errno.EIO}, "Input/output"),
-    ({"write": errno.ENOSPC, "open": errno.EMFILE}, "No space left|Too many open files"),
-]
-
-
-@pytest.mark.parametrize(("refuses", "told"), FAILURES)
-async def test_a_file_takes_appends_again_once_the_disk_does(log, disk, refuses, told):
-    await log.append(b"first\n", 1)
-    disk.refuses, disk.half = dict(refuses), True
-    for _ in range(3):
-        with pytest.raises(OSError, match=told) as raised:
-            await log.append(b"refused\n", 2)
-        assert raised.value.filename == str(log.path)
-        assert (log.durable_seq, log.queued_seq, log.size) == (1, 1, 6)
-    disk.refuses = {}
-    await log.append(b"second\n", 2)
-    assert log.path.read_bytes() == b"first\nsecond\n"
-    assert (log.durable_seq, log.queued_seq, log.size) == (2, 2, 13)
-
-
 async def test_acknowledged_bytes_that_the_disk_lost_with_a_failed_sync_are_written_again(
     log, disk
 ):
@@ -108,10 +84,3 @@ async def test_acknowledged_bytes_that_the_disk_lost_with_a_failed_sync_are_writ
     os.truncate(log.path, 10_000)
     await log.append(b" and after", 2)
     assert log.path.read_bytes() == b"x" * 10_000 + b"acknowledged and after"
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
-def test_what_is_wrong_is_said_without_the_path(number):
-    said = disk_error_text(OSError(number, os.strerror(number), "/home/ada/secret"))
-    assert said
-    assert "secret" not in said

@@ -86,16 +86,3 @@ def test_two_identities_are_never_one_visitor(channel, sender):
         assert visitor is not None
         # Being told back is being told apart.
         assert channel_address(visitor) == whole
-
-
-def test_only_the_person_of_the_console_is_the_one_of_this_machine():
-    assert visitor_id("console", "local") == visitor_id("web", "local") == "local"
-    assert channel_address("local") == Address("console", "local")
-    assert visitor_id("telegram", "local") == "telegram.local"
-    assert visitor_id("console", "42") is None
-    assert channel_address("console.local") is None
-    assert channel_address("web.telegram.42") is None
-    assert channel_address("telegram") is None
-    assert visitor_id("web", "nobody") is None
-    assert visitor_id("telegram-work", "4.2") == "telegram-work.4.2"
-    assert channel_address("telegram-work.4.2") == Address("telegram-work", "4.2")

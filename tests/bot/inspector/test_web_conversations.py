@@ -148,28 +148,6 @@ async def test_versions_of_a_value_tell_who_when_what_and_what_it_rests_on(rig):
     assert "Monday" in str(entry.payload)
 
 
-async def test_everybodys_values_are_told_apart_and_can_be_taken_back(rig):
-    await rig.talk(TAPE, "/reference set table one", "/reference share table")
-    await rig.talk("telegram:77", "Hello.", sender=Sender("9", "Eve"), role="member")
-    for tape, overridden in (("telegram:77", False), (TAPE, True)):
-        (shared,) = (await rig.get("/reference", tape=tape))["everybodys"]
-        assert (shared["key"], shared["overridden"]) == ("table", overridden)
-    html = await rig.page("/reference", tape="telegram:77")
-    assert 'data-command="/reference unshare table"' in html
-    assert 'data-command="/reference remove table"' not in html
-
-
-async def test_words_of_values_that_were_forgotten_are_on_no_page(rig):
-    await rig.talk(TAPE, "/reference set deadline Swordfish", "/reference set deadline Monday")
-    assert "Swordfish" in await rig.page("/reference", tape=TAPE, key="deadline")
-    (asked,) = await rig.talk(TAPE, "/memory forget Swordfish")
-    request = re.search(r"forget yes (\d+)", asked)
-    await rig.talk(TAPE, f"/memory forget yes {request[1]}")
-    assert "Swordfish" not in await rig.page("/reference", tape=TAPE, key="deadline")
-    found = await rig.get("/reference/versions", tape=TAPE, key="deadline")
-    assert [one["state"] for one in found["versions"]] == ["there", "erased"]
-
-
 async def believes(rig, text: str, *evidence: str) -> str:
     """Add a belief past the gate; return its name. Nobody may talk there afterwards."""
     service, clock = TapeService(rig.store, TAPE), rig.host.clock

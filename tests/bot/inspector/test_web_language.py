@@ -13,12 +13,7 @@ from bracketed_language import marked, speak
 from fastapi import APIRouter
 from web_rig import Rig, open_web
 
-from bot.core.i18n import use_language
 from bot.inspector.app import build_app
-from bot.inspector.language import script_messages
-from bot.inspector.rendering import STATIC
-
-_CALL = re.compile(r'\b(?:_|ngettext)\(\s*"((?:[^"\\]|\\.)*)"')
 
 
 class Choices:
@@ -121,13 +116,3 @@ async def test_scripts_are_given_their_messages_with_a_form_for_each_kind_of_num
     plural = dict.fromkeys(("one", "two", "few", "many", "other"), "⟦{n} new entries⟧")
     assert messages["{n} new entry"] == {"zero": "⟦{n} new entry⟧", **plural}
     assert 'data-messages=""' in await rig.page("/")
-
-
-@pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
-def test_every_message_of_a_script_is_found(path: Path) -> None:
-    with use_language("en"):
-        known = script_messages("en")
-    code = "\n".join(
-        line for line in path.read_text().splitlines() if not line.lstrip().startswith("/")
-    )
-    assert [one for one in _CALL.findall(code) if one not in known] == []

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import Any
 
-import anyio
 import pytest
 from web_rig import open_web
 
@@ -16,7 +14,7 @@ from bot.bus.messages import Sender
 from bot.inspector.reading import entry_search as finding
 from bot.inspector.reading.categories import CATEGORIES
 from bot.inspector.reading.entry_text import LONGEST
-from bot.tape.entries import TapeEntry, message
+from bot.tape.entries import TapeEntry
 from bot.tape.stores.in_memory import InMemoryTapeStore
 
 TAPE = "fake:1"
@@ -79,26 +77,6 @@ async def test_what_is_hostile_is_text_on_every_page_and_its_markdown_harms_nobo
     assert (await rig.get("/entry", tape=TAPE, id=asked["id"]))["html"] is None
 
 
-async def test_erased_words_are_gone_from_the_timeline(rig):
-    await rig.talk(TAPE, "My cat is called Xylophone.", ("Nice?", "Yes."))
-    [*_, asked] = await found(rig, words="xylophone")
-    await rig.page("/timeline", tape=TAPE)
-    [told] = await rig.talk(TAPE, "/memory forget Xylophone")
-    answer = rig.channel("fake").answers[-1]
-    await rig.talk(TAPE, answer.buttons[0].command)
-    for text in (
-        json.dumps(await entries(rig)),
-        json.dumps(await rig.get("/entry", tape=TAPE, id=asked)),
-        await rig.page("/timeline", tape=TAPE),
-        await rig.page("/timeline", tape=TAPE, entry=asked),
-        json.dumps(await rig.get("/entries/anchors", tape=TAPE)),
-    ):
-        assert "xylophone" not in text.casefold(), told
-    assert await found(rig, words="xylophone") == []
-    erased = (await entries(rig))[asked - 1]
-    assert (erased["id"], erased["erased"], erased["text"]) == (asked, True, "[erased]")
-
-
 async def test_words_are_found_in_the_index_and_bookkeeping_by_reading_back(rig):
     await rig.talk(TAPE, ("Where is the harbour?", "By the sea."), "/memory add I like tea")
     shown = await entries(rig)
@@ -138,26 +116,6 @@ async def test_what_is_found_is_bound_by_problem_and_time(rig):
     page = await rig.page("/timeline", tape=TAPE, category="message", since=noon.date().isoformat())
     assert ">Two<" in page
     assert ">One<" not in page
-
-
-async def test_what_comes_new_is_told_as_soon_as_it_is_there(rig):
-    await rig.talk(TAPE, ("One", "1"))
-    version = await rig.store.version(TAPE)
-    told = {}
-
-    async def wait():
-        told.update(await rig.get("/follow", tape=TAPE, after=version, seconds=20))
-
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            await rig.store.append(TAPE, message("user", "Two"))
-    assert [one["text"] for one in told["entries"]] == ["Two"]
-    assert told["version"] == version + 1
-    assert (await rig.get("/follow", tape=TAPE, after=version + 1, seconds=0))["entries"] == []
-    many = await rig.get("/follow", tape=TAPE, after=0, seconds=20)
-    assert len(many["entries"]) == version + 1
 
 
 class _Counting(InMemoryTapeStore):

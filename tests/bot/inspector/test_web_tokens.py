@@ -7,9 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 from access_rig import HTML, Site, open_site
 
-from bot.core.errors import HttpError
-from bot.inspector.access.login_fold import MOST_TOKENS
-
 
 @pytest.fixture
 async def site(tmp_path) -> AsyncIterator[Site]:
@@ -31,17 +28,6 @@ async def test_only_an_owners_token_with_the_right_calls_the_sites_api(site):
     assert await status(site, await make("telegram.8", "all")) == 403
     assert await status(site, await make("telegram.8", "site", ["site"])) == 401
     assert await status(site, await make("telegram.666", "all")) == 401
-
-
-async def test_a_token_needs_a_right_and_a_person_has_so_many(site):
-    store = site.logins.login_store
-    with pytest.raises(HttpError, match="one right at least"):
-        await store.make_token("telegram.8", "editor", [])
-    for number in range(MOST_TOKENS):
-        await store.make_token("telegram.8", f"editor {number}")
-    with pytest.raises(HttpError, match="end some first"):
-        await store.make_token("telegram.8", "one more")
-    await store.make_token("telegram.9", "editor")
 
 
 async def test_a_token_is_shown_once_on_the_page_where_it_is_made(site):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from mcp_talk import calls_of, offered, raw_server, stdio_server, talk, tool, write_tools
-from waiting import until
+from mcp_talk import calls_of, offered, stdio_server, talk, tool, write_tools
 
 from bot.mcp_client.definitions import define
 from bot.mcp_client.schemas import MOST_SCHEMA_CHARACTERS, reduced_schema
@@ -67,14 +66,6 @@ async def test_a_change_while_the_program_was_off_is_told_once_in_the_owners_lan
             german = "Der MCP-Server `files` hat geändert"
             told = [a for a in host.channel.answers if a.text.startswith(german)]
             assert len(told) == seen
-
-
-async def test_a_server_of_an_older_protocol_can_say_that_its_tools_changed(tmp_path):
-    async with talk(tmp_path / "home", files=raw_server(tmp_path / "raw")) as host:
-        await host.channel.ask("/mcp allow files renamed always")
-        await host.channel.ask("use mcp_files_renamed")
-        definitions = host.mcp.connections["files"]
-        await until(lambda: definitions.definitions["renamed"].description == "second")
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import stat
-from urllib.parse import quote
 
-import databases
 import pytest
 from mcp_talk import (
     LOGIN,
@@ -21,8 +19,6 @@ from mcp_talk import (
     tool,
     write_tools,
 )
-from pydantic import SecretStr
-from waiting import until
 
 from bot.core.database.connections import Database
 from bot.mcp_client import McpOAuth, McpServer
@@ -172,17 +168,6 @@ async def test_a_server_leads_nobody_to_an_authorization_server_that_the_owner_d
 
 
 @pytest.mark.slow
-async def test_a_client_that_the_owner_registered_is_not_registered_again(tmp_path, files):
-    issuer = f"http://127.0.0.1:{(files / 'port').read_text()}"
-    login = McpOAuth(
-        issuer=issuer, client_id="known", client_secret=SecretStr("s3cret-s3cret"), browser=True
-    )
-    async with home(tmp_path, files, oauth=login) as host:
-        assert "client_id=known" in await link_of(host)
-    assert "POST /register" not in asked(files)
-
-
-@pytest.mark.slow
 async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -204,17 +189,6 @@ async def test_an_expired_login_is_renewed_and_one_that_cannot_be_needs_a_person
 
 
 @pytest.mark.slow
-async def test_a_token_that_a_server_forgot_is_renewed_without_a_person(tmp_path, files):
-    async with home(tmp_path, files) as host:
-        await logged_in(host)
-    rules(files, forget=tokens(files)[0])
-    async with home(tmp_path, files) as host:
-        await until(lambda: len(tokens(files)) == 4)
-        await connected(host)
-        assert [line for line in asked(files) if "authorize" in line] == ["GET /authorize"]
-
-
-@pytest.mark.slow
 async def test_a_login_is_for_its_address_alone(tmp_path, files):
     async with home(tmp_path, files) as host:
         await logged_in(host)
@@ -228,17 +202,7 @@ async def test_a_login_is_for_its_address_alone(tmp_path, files):
 
 
 @pytest.mark.slow
-async def test_a_server_without_a_login_says_so(tmp_path, files):
-    headers = {"X-Key": SecretStr("fixed-fixed")}
-    async with home(tmp_path, files, headers=headers) as host:
-        assert "has no login in a browser" in await ask(host, "/mcp login files")
-        address = quote("http://127.0.0.1/?state=x")
-        assert "No MCP server" in await ask(host, f"/mcp login {address}")
-
-
-@pytest.mark.slow
-async def test_a_login_that_one_process_keeps_is_found_by_the_others():
-    url = databases.fresh_database()
+async def test_a_login_that_one_process_keeps_is_found_by_the_others(url):
     one, other = Database(url), Database(url)
     try:
         for database in (one, other):
@@ -251,4 +215,3 @@ async def test_a_login_that_one_process_keeps_is_found_by_the_others():
     finally:
         for database in (one, other):
             await database.close()
-        databases.drop(url)

@@ -56,20 +56,6 @@ async def test_always_runs_a_call_without_asking_and_records_who_decided(host, f
 
 
 @pytest.mark.slow
-async def test_ask_has_each_call_wait_for_a_yes(host, files):
-    await host.channel.ask("/mcp allow files echo ask")
-    answer = await host.channel.ask('use mcp_files_echo {"text": "tea"}')
-    assert "May I run `echo` of `files`? (call 1)\n- text: `tea`" in answer
-    assert "I had read what is not your own words" not in answer
-    assert calls_of(files) == []
-    assert "> echo: tea" in await host.channel.ask("/approve 1")
-    assert calls_of(files) == ['echo {"text": "tea"}']
-    assert "not your own words: the result of call 1 (#" in await host.channel.ask(
-        "use mcp_files_echo"
-    )
-
-
-@pytest.mark.slow
 async def test_a_right_that_is_taken_away_stops_a_call_that_was_approved_too_late(host, files):
     await host.channel.ask("/mcp allow files echo ask")
     await host.channel.ask("use mcp_files_echo")
@@ -109,19 +95,6 @@ async def test_only_an_owner_may_look_or_decide(tmp_path):
         for command in ("/mcp", "/mcp allow files echo always everybody"):
             sent = await host.channel.send(command, chat="3", sender=BOB, role="member")
             assert "Only an owner" in await host.channel.wait_for_answer(sent)
-
-
-@pytest.mark.slow
-async def test_rights_outlive_the_program(tmp_path, files, monkeypatch):
-    # A busy machine may take longer to start a server than people would wait.
-    monkeypatch.setattr("bot.mcp_client.client._START_SECONDS", 60.0)
-    servers = {"files": stdio_server(files)}
-    async with talk(tmp_path / "home", **servers) as host:
-        await host.channel.ask("/mcp allow files echo always")
-    # At once after a start the first turn waits for the server.
-    async with session_host(tmp_path / "home", ScriptedModel(obeying), mcp=servers) as host:
-        sent = await host.channel.send("use mcp_files_echo", message_id="later")
-        assert "echo: " in await host.channel.wait_for_answer(sent)
 
 
 @pytest.mark.slow

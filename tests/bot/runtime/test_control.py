@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 import subprocess
 import sys
@@ -41,36 +40,12 @@ async def served(home: Path):
             tasks.cancel_scope.cancel()
 
 
-async def sent(home: Path, data: bytes, *, end: bool = False) -> bytes:
-    """Return everything that comes back."""
-    answer = b""
-    async with await anyio.connect_unix(home / SOCKET) as stream:
-        try:
-            await stream.send(data)
-            if end:
-                await stream.send_eof()
-            while True:
-                answer += await stream.receive()
-        except (anyio.EndOfStream, anyio.BrokenResourceError):
-            return answer
-
-
 async def test_the_socket_is_its_owners_alone_and_goes_when_the_bot_does(tmp_path):
     async with served(tmp_path):
         mode = (tmp_path / SOCKET).stat().st_mode
         assert stat.S_ISSOCK(mode)
         assert stat.S_IMODE(mode) == 0o600
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"\n", b"hello\n", b"[]\n", b"{}\n", b'{"do": 1}\n', b"\xff\n", b"[" * 4000 + b"\n"],
-)
-async def test_what_is_no_request_is_refused_and_the_next_is_answered(tmp_path, line):
-    async with served(tmp_path):
-        assert json.loads(await sent(tmp_path, line))["ok"] is False
-        assert (await call_control(tmp_path, {"do": "echo", "text": ""})) is not None
 
 
 @pytest.mark.parametrize("begun", [b"", b'{"do": "ec'], ids=["nothing", "half"])

@@ -72,13 +72,3 @@ async def test_a_transcription_is_counted(tmp_path: Path) -> None:
     assert (key.role, key.model) == ("transcription", "openai/whisper-1")
     assert amount.calls == 1
     assert amount.money > 0
-
-
-async def test_the_notebook_and_local_embeddings_are_not_counted(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, home=tmp_path, model="offline", embedding_model="local")
-    async with open_app(settings) as app:
-        await app.services.agent.model.complete(REQUEST)
-        await app.spending.refresh()
-        assert len(app.spending.fold) == 0
-        assert app.spending.fold.days == {}
-        assert "workspace:spending" not in await app.store.list_tapes()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from bot.core.errors import SettingsError
-from bot.runtime.settings import PREFIX, load_settings
+from bot.runtime.settings import load_settings
 from bot.runtime.setup.setup import Setup
 from bot.runtime.setup.steps import STEPS
 from testkit.discord.server import DiscordServer
@@ -20,18 +17,8 @@ KEY = "sk-for-tests-only"
 
 
 @pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    """An empty working directory and home, and no variable that names a model or a key."""
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def home(tmp_path) -> Path:
-    return tmp_path / ".tapebot"
+def home(bare) -> Path:
+    return bare / ".tapebot"
 
 
 def made() -> Setup:
@@ -57,15 +44,6 @@ async def test_a_refused_key_is_told_with_what_to_do_and_not_shown():
     assert KEY not in outcome.text + outcome.remedy
 
 
-async def test_a_key_that_was_set_for_another_address_is_not_sent_to_a_new_one(home):
-    async with ScriptedOpenAI(answers) as old, ScriptedOpenAI(answers) as new:
-        setup = made()
-        given = {"model": "openai/x", "model_api_base": old.base_url, "model_api_key": KEY}
-        setup.save(STEP["model"], given)
-        await setup.check(STEP["model"], {"model": "openai/x", "model_api_base": new.base_url})
-        assert not [one for one in new.headers if KEY in one.get("authorization", "")]
-
-
 async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
     async with DiscordServer(portal_intents=0) as discord:
         monkeypatch.setenv("TAPEBOT_DISCORD_API_BASE", discord.api_url)
@@ -76,19 +54,6 @@ async def test_a_discord_bot_that_may_not_read_messages_is_refused(monkeypatch):
 
 
 # Where answers go.
-
-
-def test_answers_go_to_dotenv_which_only_its_owner_can_read(home):
-    setup = made()
-    setup.save(STEP["timezone"], {"timezone": "Europe/Berlin"})
-    setup.save(STEP["telegram"], {"telegram_token": "123:not-a-token"})
-    env = home / ".env"
-    assert "TAPEBOT_TIMEZONE=Europe/Berlin\n" in env.read_text()
-    assert "TAPEBOT_TELEGRAM_TOKEN=123:not-a-token\n" in env.read_text()
-    assert stat.S_IMODE(env.stat().st_mode) == 0o600
-    settings = load_settings()
-    assert settings.timezone == "Europe/Berlin"
-    assert [bot.channel for bot in settings.telegram_token] == ["telegram"]
 
 
 def test_what_the_toml_file_has_is_changed_there_and_leaves_it_for_a_secret(home):
@@ -132,23 +97,6 @@ def test_a_key_that_is_removed_is_gone_from_both_files(home, tmp_path):
     setup.save(STEP["model"], {"model_api_key": None})
     assert KEY not in (home / ".env").read_text()
     assert not setup.shown(STEP["model"].questions[2], {})
-
-
-def test_what_only_the_environment_sets_is_not_said_to_be_in_a_file_that_is_not_there(
-    home, monkeypatch
-):
-    monkeypatch.setenv("TAPEBOT_TIMEZONE", "Europe/Rome")
-    written = made().save(STEP["timezone"], {"timezone": None})
-    assert (written.path, written.overridden) == (home / ".env", ("TAPEBOT_TIMEZONE",))
-
-
-def test_an_answer_of_another_form_is_refused_and_a_secret_is_not_shown():
-    setup, question = made(), STEP["telegram"].questions[0]
-    with pytest.raises(SettingsError) as caught:
-        setup.parse(question, "hello-secret")
-    assert "hello" not in str(caught.value)
-    with pytest.raises(SettingsError):
-        setup.parse(question, "123:abcdefgh\nTAPEBOT_OWNERS=telegram:6")
 
 
 # The home's .env.

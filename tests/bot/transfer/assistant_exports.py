@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from exchange_files import read, settings
 
 from bot.cli.import_assistants import import_assistant
 from bot.tape.entries import TapeEntry
+from tests.bot.transfer.exchange_files import read, settings
 
 NOON = 1_700_000_000.0
 

@@ -43,14 +43,13 @@ from bot.transfer.backup import (
 )
 from bot.transfer.backup_key import (
     BackupKey,
-    encrypt,
     parse_identity,
     passphrase_key,
     recipient_key,
     signer_of,
     signing_key,
 )
-from bot.transfer.erased_list import ErasedList, copy_list
+from bot.transfer.erased_list import ErasedList
 from bot.transfer.home_snapshot import take_snapshot
 
 ROOT = Path(__file__).parents[3]
@@ -435,14 +434,6 @@ def test_a_folder_that_cannot_be_read_is_not_left_out_silently(tmp_path):
         take_snapshot(tmp_path)
 
 
-def test_a_full_disk_is_told_as_one():
-    with (
-        Path("/dev/full").open("wb", buffering=0) as full,
-        pytest.raises(OSError, match="No space left"),
-    ):
-        encrypt(iter([bytes(1 << 20)]), full, owners_key())
-
-
 def say(home: Path, *lines: str) -> None:
     """Say lines to the program at its console."""
     done = subprocess.run(
@@ -515,21 +506,3 @@ async def test_what_one_workspace_erased_is_erased_again_there_and_in_no_other(t
     assert (done.erased, done.tapes.tapes) == (1, 2)
     (kept,) = held(again, "Zqxmiau")
     assert kept == f"tapes/{TapeFolder(home, '').stem('console:local')}.jsonl"
-
-
-def test_what_is_erased_while_the_list_is_copied_stays_on_it(tmp_path):
-    home, backups = tmp_path / "erased.jsonl", tmp_path / "backups.jsonl"
-    home.write_text("\n1\n\n2\n")
-    backups.write_text("\n1\n")
-    read = Path.read_text
-
-    def reading(path, *given):
-        text = read(path, *given)
-        if path == home:
-            with backups.open("a") as more:
-                more.write("\n3\n")
-        return text
-
-    with patch.object(Path, "read_text", reading):
-        copy_list(home, backups)
-    assert backups.read_text().split() == ["1", "3", "2"]

@@ -151,11 +151,3 @@ def test_nothing_is_restored_beside_a_running_tapebot_nor_by_a_dry_run(tmp_path,
                 await anyio.to_thread.run_sync(import_jsonl, settings(other), out)
 
     anyio.run(beside)
-
-
-@given(st.lists(st.text(min_size=1, max_size=200), min_size=2, max_size=2, unique=True))
-def test_no_two_sessions_share_a_file_and_no_name_is_a_path(texts):
-    one, other = (export_file_name(f"telegram:{text}", "jsonl") for text in texts)
-    assert one != other
-    assert "/" not in one
-    assert len(one.encode()) < 255

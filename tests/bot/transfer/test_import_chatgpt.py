@@ -8,7 +8,7 @@ import json
 import anyio
 import pytest
 from assistant_exports import bring, chatgpt, messages, node, root, said, talk
-from exchange_files import read, tapes
+from exchange_files import tapes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,20 +59,6 @@ def test_what_chatgpt_hides_stays_hidden_and_is_counted(tmp_path, capsys):
     bring(tmp_path, "chatgpt", one_file(tmp_path / "in", chatgpt("k1", nodes, "z")))
     assert said(tmp_path, "chatgpt:k1") == [("user", "Hello."), ("assistant", "Hi!")]
     assert f"left out\t{len(HIDDEN)}: " in capsys.readouterr().out
-
-
-def test_a_second_import_adds_nothing_and_what_has_grown_is_told(tmp_path, capsys):
-    path = one_file(tmp_path / "in", talk("k1", "One."), talk("k2", "Two."))
-    bring(tmp_path, "chatgpt", path)
-    before = anyio.run(read, tmp_path, "chatgpt:k1")
-    one_file(path, talk("k1", "One.", "Answer.", "More."), talk("k2", "Two."), talk("k3", "New."))
-    capsys.readouterr()
-    assert bring(tmp_path, "chatgpt", path) == 0
-    told = capsys.readouterr()
-    assert anyio.run(read, tmp_path, "chatgpt:k1") == before
-    assert "imported\t1 conversation" in told.out
-    assert "known\t1 conversation" in told.out
-    assert "chatgpt:k1: had 1 messages when it was imported and has 3 now" in told.err
 
 
 def test_saved_memories_and_custom_instructions_wait_and_are_not_believed(tmp_path):

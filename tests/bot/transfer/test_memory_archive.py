@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from datetime import UTC as ZULU
 from datetime import datetime
@@ -130,17 +129,6 @@ async def test_a_note_of_a_strange_day_and_a_clock_of_long_ago_do_no_harm(tmp_pa
     assert [name for name in found if "notes" in name] == ["notes/-evil.md", "notes/-etc-cron.md"]
 
 
-async def test_erased_facts_have_left_no_line(filled):
-    async with tapes(filled) as store:
-        entries = [one for one in await store.read(HOME) if one.name == "memory.facts"]
-        data = json.loads(json.dumps(entries[0].data).replace("The user works at Statkraft.", ""))
-        payload = {"name": "memory.facts", "data": data}
-        await store.erase(HOME, [TapeEntry(entries[0].id, "event", payload, entries[0].meta)])
-    found = await archived(filled, filled / "a.zip")
-    assert "Statkraft" not in "".join(found.values())
-    assert [one["id"] for one in json.loads(found["facts.json"])["facts"]] == [1, 3]
-
-
 async def test_archives_are_their_owners_alone_and_no_two_share_a_name(filled):
     async with tapes(filled) as store:
         archives = MemoryArchives(store, filled / "exports", UTC)
@@ -162,13 +150,3 @@ async def test_the_conversation_of_an_archive_is_restored_to_the_same_tape(fille
     lines.write_text((await archived(filled, filled / "a.zip"))["conversation.jsonl"])
     await anyio.to_thread.run_sync(import_jsonl, settings(again), lines)
     assert await read(again, ADA) == await read(filled, ADA)
-
-
-async def test_a_chat_whose_person_has_no_facts_yet_has_an_archive(tmp_path):
-    async with tapes(tmp_path) as store:
-        tape = TapeService(store, ADA)
-        await tape.ensure_bootstrap_anchor()
-        await tape.append_many([scope_entry(HOME), message("user", "Hello.")])
-    found = await archived(tmp_path, tmp_path / "a.zip")
-    assert "> Hello." in found["conversation.md"]
-    assert found["decisions.jsonl"] == found["MEMORY.md"] == ""

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from databases import drop, fresh_database
 from exchange_files import tapes
 from psycopg.conninfo import make_conninfo
 
@@ -23,14 +22,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[tuple[DatabaseHome, str]]:
+async def place(url: str) -> AsyncIterator[tuple[DatabaseHome, str]]:
     """An empty database, as a move sees it, and its address."""
-    url = fresh_database()
     database = Database(make_conninfo(url, application_name=APPLICATION_NAME))
     await database.open()
     yield DatabaseHome(database, Wakeups(database)), url
     await database.close()
-    drop(url)
 
 
 async def said(home: Path, *texts: str) -> FileHome:

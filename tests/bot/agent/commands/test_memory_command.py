@@ -35,20 +35,6 @@ async def lines(host: Host) -> list[str]:
     return [f"{number} {text}" for number, text in found]
 
 
-async def test_nonsense_has_a_clear_answer(host):
-    await talk(
-        host,
-        *(("/memory add", "What should I add?"), ("/memory add (nothing)", "it says nothing.")),
-        *(("/memory add " + "x" * 2_001, "too long"), ("/memory edit tea", "Which one?")),
-        *(("/memory edit 1", "What should it say?"), ("/memory edit 1 x", "There is no fact 1.")),
-        *(("/memory undo", "nothing to undo"), ("/memory clear yes", "nothing to clear.")),
-        *(("/memory why tea", "Which one?"), ("/memory why w7", "There is no fact w7.")),
-        *(("/memory search", "What should I search for?"), ("/memory search x", "Nothing found")),
-        *(("/memory history", "There is no history yet"), ("/memory", "Nothing yet")),
-        *(("/memory accept 1 9", "There is no fact 9"), ("/memory drop all", "Nothing is pending")),
-    )
-
-
 @pytest.mark.slow
 async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platform(host):
     forms = (

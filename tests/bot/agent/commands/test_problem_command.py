@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bot.llm.presets import ModelPresets, Preset
-from bot.tape.service import TapeService
 from bot.testing.fake_channel import ADA
-from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
     consolidation_reply,
@@ -131,20 +130,6 @@ async def private(folder, opens: ScriptedModel, home: ScriptedModel | None, **se
     assert "knee" not in str([one.messages for one in opens.requests])
 
 
-async def test_a_private_problem_is_answered_by_a_private_model_whatever_is_chosen(tmp_path, opens):
-    async with private(tmp_path, opens, scripted("from here")) as host:
-        await talk(
-            host,
-            ("/problem private on", "general is never private"),
-            *(*NEW, ("my knee hurts", "from here"), ("/model open", "only private models")),
-            *(("badly, my knee", "from here"), ("/status", "this problem is private")),
-            *(("/problem", "Health: active, private"), ("/problem private off", "stays private")),
-        )
-        await TapeService(host.store, "fake:1").fork_session("fake:2", intention="again")
-        assert await say(host, "and my knee now?", chat="2") == "from here"
-        await talk(host, ("/problem switch general",), ("hello", "from outside"))
-
-
 async def test_without_a_private_model_it_says_so_and_sends_nothing(tmp_path, opens):
     async with private(tmp_path, opens, None) as host:
         await say(host, "/problem new Health")
@@ -175,16 +160,6 @@ async def test_nothing_said_there_becomes_a_fact_and_who_asks_is_told(tmp_path, 
         await talk(host, ("/problem note must spare the knee",), ("and now?",))
         assert "spare the knee" in shown(home)
         await talk(host, ("/problem switch general",), ("hello",))
-
-
-async def test_a_private_model_sums_it_up_and_no_other_does(tmp_path, opens):
-    home = scripted("ok")
-    async with private(tmp_path, opens, home, bounds=HostLimits(window=10)) as host:
-        await talk(host, *NEW, *((f"my knee hurts, day {number}",) for number in range(8)))
-        [history, *_] = await host.wait_for_event("memory.history")
-        assert (history.meta["problem"], history.meta["local_only"]) == ("p1", True)
-    assert home.requests_for("consolidation")
-    assert opens.requests == []
 
 
 async def test_a_quote_of_it_is_withheld_elsewhere(tmp_path, opens):

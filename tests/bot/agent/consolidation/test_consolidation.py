@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-import anyio
 import pytest
 from counting_talk import (
     CACHED,
@@ -23,13 +22,12 @@ from counting_talk import (
 from hostile import ATTACK, reading_tool
 
 from bot.core.errors import ContextOverflow
-from bot.core.reasons import parse_reason, reason_text
+from bot.core.reasons import parse_reason
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import HostLimits, session_host
-from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     PausedStep,
     ScriptedModel,
@@ -139,44 +137,6 @@ SAVED = {"history_entry": f"{WHEN} x", "changes": [COUNTS]}
 
 def save(**arguments: object):
     return tool_call_reply(("save_memory", {**SAVED, **arguments}))
-
-
-BAD = {
-    "nothing": (text_reply(""), "called no tool"),
-    "an object": (save(history_entry={"a": 1}), "history_entry cannot be used"),
-    "truncated": (tool_call_reply(("save_memory", '{"history_entry": "[2026')), "cannot be used"),
-    "cut off": (replace(save(), finish_reason="length"), "cut off"),
-    "empty history": (save(history_entry="  "), "history entry is empty"),
-    "no such operation": (
-        save(changes=[fact_change("x", "x", op="replace_all")]),
-        "cannot be used",
-    ),
-}
-
-
-@pytest.mark.parametrize("answer", BAD)
-async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path, answer):
-    step, why = BAD[answer]
-    model, clock = model_of(step, LEARNED), ManualClock()
-    async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
-        await say(host, "/memory add I like tea")
-        await count(host, 5)
-        [failed] = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
-        assert why in reason_text(failed.data["error"])
-        await host.wait_for_pending(0)
-    async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
-        assert await host.events(MEMORY_CONSOLIDATED) == await host.events(HISTORY_EVENT) == []
-        for command in ("/memory", "/status"):
-            await talk(host, (command, "failed at", why.split("'")[0]))
-        assert "I like tea" in await say(host, "/memory")
-        await clock.wait_for_sleepers()
-        clock.advance(29)
-        await anyio.wait_all_tasks_blocked()
-        assert len(model.requests_for("consolidation")) == 1
-        clock.advance(1)
-        [history] = await host.wait_for_event(HISTORY_EVENT)
-        assert history.data["range"][0] == failed.data["after"] + 1
-        assert "failed" not in await say(host, "/memory")
 
 
 async def test_no_two_attempts_ask_the_same_and_each_waits_longer(tmp_path):

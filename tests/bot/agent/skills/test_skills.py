@@ -25,14 +25,11 @@ from skill_sources import (
 )
 from waiting import until
 
-from bot.agent.skills.skill_difference import skill_difference
 from bot.agent.skills.skill_format import parse_header
 from bot.agent.skills.skill_package import (
     MAX_BYTES,
     MAX_FILE_BYTES,
     MAX_FILES,
-    decode_package,
-    make_package,
 )
 from bot.core.errors import SkillRefused
 from bot.llm.base import ModelReply, ModelRequest
@@ -307,7 +304,6 @@ def is_running(pid: str) -> bool:
 LINES = st.sampled_from(
     ["---", "name: brew", "description: x", "- a", "a: [", "? b", "&a *a", "!!python/name:os", "{"]
 )
-PATHS = st.lists(st.text("abc. \x1b/\\\u202e`", min_size=1, max_size=6), max_size=4).map("/".join)
 
 
 @given(st.lists(LINES | st.text(max_size=12), max_size=8))
@@ -318,23 +314,3 @@ def test_any_header_is_parsed_or_refused(lines):
         return
     assert header.name
     assert header.description.isprintable()
-
-
-@given(st.dictionaries(PATHS, st.binary(max_size=20), max_size=5))
-def test_a_copy_gives_back_its_files_and_stays_inside(files):
-    try:
-        made = make_package(files | {"SKILL.md": skill_text("brew").encode()})
-    except SkillRefused:
-        return
-    assert decode_package(made.encode()) == made
-    for path in made.files:
-        assert path.isprintable()
-        assert ".." not in path.split("/")
-        assert not path.startswith("/")
-
-
-def test_a_difference_hides_no_line():
-    texts = (b"-- a\nsame\n@@ b\n", b"++ c\nsame\n@@ d\n")
-    before, after = (make_package({"SKILL.md": BREW.encode() + text}) for text in texts)
-    told = skill_difference(before, after).splitlines()
-    assert told[1:] == ["--- a", "+++ c", "-@@ b", "+@@ d"]

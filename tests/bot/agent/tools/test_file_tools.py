@@ -95,14 +95,6 @@ async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, 
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
-async def test_the_tools_are_the_same_whatever_is_said(files):
-    for said in ("hello", "Write me a list as a file", "no"):
-        await say(files.host, said)
-    offered = [[tool.name for tool in one.tools] for one in files.model.requests_for()]
-    assert {"files_read", "files_manage"} <= set(offered[0])
-    assert offered == offered[:1] * len(offered)
-
-
 async def test_the_former_version_comes_back_and_what_a_person_kept_stays(files):
     for text in ("first secret", "second try", "third try"):
         told = await files.manage("write", "list.md", text=text)

@@ -24,7 +24,6 @@ from tests.bot.agent.telling import (
 
 MAIL = "From: Eva\nSubject: Trip\n\nI am moving to Madrid in June.\nBest,\nEva"
 MEMBER = {**GROUP, "sender": BOB, "role": "member"}
-TIDY = "Tidy up what you know about me."
 
 
 def add(*texts: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import anyio
 import anyio.to_thread
 import psycopg
 import pytest
-from databases import drop, fresh_database
 from door_talk import code_in, opened, private
 
 from bot.bus.access.messages import OWNED
@@ -14,13 +13,6 @@ from bot.bus.access.ports import AccessDecision
 from bot.core.errors import BusError, SettingsError
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def url():
-    url = fresh_database()
-    yield url
-    drop(url)
 
 
 async def test_whom_one_process_lets_in_is_in_everywhere_at_once_and_out_at_once(url):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import anyio
@@ -13,20 +12,15 @@ from bot.bus import AccessDecision, AccessRequest, Address, Sender
 from bot.bus.access.control import open_access_control
 from bot.cli.main import main
 from bot.runtime.control_socket import serve_control
-from bot.runtime.settings import PREFIX
 
 STRANGER = AccessRequest(Address("telegram", "9"), Sender("9", "Eve"), True, ("9",), "hello")
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in list(os.environ):
-        if name.upper().startswith(PREFIX):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
+def home(bare, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_HOME", str(bare / "home"))
     monkeypatch.setattr("bot.bus.access.file_store._LOCK_SECONDS", 0.0)
-    return tmp_path / "home"
+    return bare / "home"
 
 
 async def shell(*arguments: str) -> int:

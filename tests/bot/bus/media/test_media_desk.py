@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from media_pdfs import pdf
 
 from bot.bus import RemoteFile
 from bot.bus.media.attachments import NO_SPACE, AttachmentService
@@ -45,13 +44,6 @@ def blobs(tmp_path) -> FolderBlobs:
 
 def desk(blobs, **options) -> AttachmentService:
     return AttachmentService(blobs, **{"max_bytes": 1_000_000, **options})
-
-
-async def test_a_document_is_read(blobs):
-    taken = await desk(blobs).receive(sent("document", pdf(["Dear Ada"]), "letter.pdf"))
-    assert (taken.mime, taken.text, taken.note) == ("application/pdf", "Dear Ada", None)
-    taken = await desk(blobs).receive(sent("document", "größer;1\n".encode(), "a.csv", "text/csv"))
-    assert (taken.mime, taken.text) == ("text/csv", "größer;1")
 
 
 async def test_a_file_that_does_not_come_costs_bounded_time(blobs):

@@ -12,22 +12,8 @@ import pytest
 from media_pdfs import bomb, pdf
 
 from bot.bus.media import documents as reading
-from bot.bus.media.documents import read_document, read_text
+from bot.bus.media.documents import read_document
 from bot.bus.media.media_types import PDF
-
-TEXT = "Grüße,\nJürgen – 5 €\n"
-
-
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
-)
-def test_text_is_read_in_the_encoding_that_it_was_written_in(encoding):
-    assert read_text(TEXT.encode(encoding)).text == TEXT.strip()
-
-
-async def test_a_pdf_is_read_page_by_page():
-    found = await read_document(pdf(["Dear Ada", "Kind regards"]), PDF)
-    assert (found.text, found.note) == ("Dear Ada\n\nKind regards", None)
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,18 @@ from __future__ import annotations
 import anyio
 import anyio.to_thread
 import pytest
-from databases import drop, fresh_database
 
 from bot.core.database.connections import Database
 from testkit.postgres import PostgresServer
 
 
 @pytest.fixture
-async def database():
-    url = fresh_database()
+async def database(url):
     opened = Database(url)
     await opened.open()
     await opened.fetch("create table kept (number int primary key)")
     yield opened
     await opened.close()
-    drop(url)
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 import anyio
-import pytest
-from databases import drop, fresh_database
 from waiting import until
 
 from bot.core.database.connections import Database
@@ -15,13 +13,6 @@ from bot.core.database.wakeups import Wakeups
 
 SECONDS = 1.2
 """Of a lease whose end is waited for."""
-
-
-@pytest.fixture
-def url():
-    made = fresh_database()
-    yield made
-    drop(made)
 
 
 @asynccontextmanager

@@ -9,20 +9,12 @@ import traceback
 import anyio
 import psycopg
 import pytest
-from databases import drop, fresh_database
 
 from bot.core.database.connections import Database, connection_parameters
 from bot.core.database.schema import check_schema, create_schema
 from bot.core.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
-
-
-@pytest.fixture
-def ready():
-    made = fresh_database()
-    yield made
-    drop(made)
 
 
 @pytest.mark.parametrize("mark", ["/", "@", "%", "/@", "@/", ":/"])
@@ -52,19 +44,19 @@ def test_every_form_of_an_address_is_taken(url):
     assert connection_parameters(url)["client_encoding"] == "utf8"
 
 
-async def test_who_is_not_let_in_reads_why_and_no_password(ready, caplog):
+async def test_who_is_not_let_in_reads_why_and_no_password(url, caplog):
     caplog.set_level(logging.DEBUG)
-    url = re.sub("//[^@/]*@", f"//nobody:{PASSWORD}@", ready)
+    url = re.sub("//[^@/]*@", f"//nobody:{PASSWORD}@", url)
     with anyio.fail_after(20), pytest.raises(DatabaseUnavailable, match='"nobody"') as raised:
         await Database(url, retry_seconds=0.5).open()
     assert PASSWORD not in "".join(traceback.format_exception(raised.value)) + caplog.text
 
 
-async def test_a_user_without_rights_is_told_so(ready):
-    with psycopg.connect(ready, autocommit=True) as connection:
+async def test_a_user_without_rights_is_told_so(url):
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("drop role if exists weak")
         connection.execute("create role weak login")
-    weak = Database(re.sub("//[^@/]*@", "//weak@", ready), retry_seconds=3)
+    weak = Database(re.sub("//[^@/]*@", "//weak@", url), retry_seconds=3)
     await weak.open()
     try:
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import anyio
 import anyio.to_thread
 import pytest
@@ -15,7 +13,7 @@ from bot.bus.instrumented import InstrumentedBus
 from bot.core.database.connections import Database
 from bot.core.database.health_checks import database_check
 from bot.core.database.schema import create_schema
-from bot.core.errors import DatabaseUnavailable, SettingsError
+from bot.core.errors import DatabaseUnavailable
 from bot.core.telemetry import instruments
 from bot.core.telemetry.monitoring import MonitoringServer
 from bot.llm.instrumented import instrumented
@@ -143,13 +141,6 @@ async def test_it_does_not_live_once_one_of_its_own_tasks_has_ended(operations):
         end.set()
         checks = await client.until("/healthz", 503)
         assert checks == {"supervisor": "the supervisor ended by itself"}
-
-
-async def test_a_port_that_is_taken_is_told_with_the_setting_to_change(operations):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"TAPEBOT_OPERATE_LISTEN.*127.0.0.1:{port}"):
-            await operations.run(f"127.0.0.1:{port}")
 
 
 @pytest.mark.slow

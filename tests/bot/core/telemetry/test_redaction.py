@@ -9,9 +9,6 @@ import stat
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sampling import examples
 
 from bot.core.telemetry.logging import configure_logging
 from bot.core.telemetry.redaction import MARK, Redactor, redact
@@ -71,12 +68,6 @@ def test_a_known_value_is_taken_out_however_it_was_written(form):
     cleaned = Redactor([secret])(f"said {written}.")
     assert MARK in cleaned
     assert written.strip("\"'") not in cleaned
-
-
-@settings(max_examples=examples(25))
-@given(st.text(max_size=50), st.text(max_size=50), st.text("abcXYZ0189-_", min_size=12))
-def test_a_known_value_is_gone_from_any_text(before, after, secret):
-    assert secret not in Redactor([secret])(f"{before}{secret}{after}")
 
 
 @contextlib.contextmanager

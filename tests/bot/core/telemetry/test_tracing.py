@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from bot.bus.instrumented import InstrumentedBus
 from bot.core.errors import ModelRejected
 from bot.core.telemetry import tracing
-from bot.core.telemetry.otlp import export_enabled, export_traces
+from bot.core.telemetry.otlp import export_traces
 from bot.llm.instrumented import instrumented
 from bot.testing.host import session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
@@ -98,25 +98,6 @@ async def test_a_collector_that_takes_nothing_keeps_no_process_from_ending():
             )
     assert done.returncode == 0, done.stderr.decode()
     assert b"not accepted within 1 s" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("environment", "on"),
-    [
-        ({}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
-    ],
-    ids=["nothing", "endpoint", "traces-endpoint", "disabled", "none"],
-)
-def test_traces_are_sent_where_opentelemetrys_own_variables_say_so(monkeypatch, environment, on):
-    for name in [name for name in os.environ if name.startswith("OTEL_")]:
-        monkeypatch.delenv(name)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert export_enabled() is on
 
 
 async def test_a_turn_that_a_kill_cut_off_goes_on_in_the_same_trace(tmp_path, monkeypatch):

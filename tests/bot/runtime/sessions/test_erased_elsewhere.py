@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import anyio
 import pytest
-from databases import drop, fresh_database
 from waiting import until
 
 from bot.memory.records.fact import Evidence
@@ -23,13 +22,6 @@ from bot.tape.entries import message
 pytestmark = pytest.mark.slow
 
 WORD = "zqxjvkwp"
-
-
-@pytest.fixture
-def url():
-    made = fresh_database()
-    yield made
-    drop(made)
 
 
 @asynccontextmanager

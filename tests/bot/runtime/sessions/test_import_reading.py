@@ -28,29 +28,9 @@ from bot.testing.scripted_model import (
     fact_change,
     text_reply,
 )
+from tests.bot.transfer.assistant_exports import NOON, talk
 
 BOB = Sender("8", "Bob")
-START = 1_700_000_000.0
-
-
-def talk(key: str, *said: str, start: float = START, **more: Any) -> dict[str, Any]:
-    mapping: dict[str, Any] = {"n0": {"id": "n0", "message": None, "parent": None}}
-    for number, text in enumerate(said, start=1):
-        mapping[f"n{number}"] = {
-            "parent": f"n{number - 1}",
-            "message": {
-                "author": {"role": "user" if number % 2 else "assistant"},
-                "create_time": start + number,
-                "content": {"content_type": "text", "parts": [text]},
-            },
-        }
-    return {
-        "id": key,
-        "mapping": mapping,
-        "current_node": f"n{len(said)}",
-        "create_time": start,
-        **more,
-    }
 
 
 async def brought(folder: Path, *conversations: dict[str, Any], person: str = "fake:7") -> None:
@@ -117,7 +97,7 @@ async def all_read(host: Host) -> None:
 async def test_what_is_found_waits_with_its_words_and_answers_once_it_is_accepted(tmp_path):
     await brought(
         tmp_path,
-        talk("late", "My sister Paula works as a nurse.", "Nice.", start=START + 9_000_000),
+        talk("late", "My sister Paula works as a nurse.", "Nice.", start=NOON + 9_000_000),
         talk("early", "My cat is called Miso.", "A lovely name!", "I live in Lisbon.", "Sunny!"),
     )
     async with session_host(tmp_path, reading()) as host:

@@ -42,16 +42,6 @@ async def test_a_plain_answer_to_memory_clear_does_what_its_button_does(tmp_path
         assert told in await host.channel.ask(word)
 
 
-async def test_a_yes_after_a_restart_answers_the_question_from_before(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([])) as host:
-        await host.channel.ask("/memory add I like zebras")
-        await host.channel.ask("/memory clear")
-        clock = host.clock
-    async with session_host(tmp_path, ScriptedModel([]), clock=clock) as host:
-        sent = await host.channel.send("yes", message_id="later")
-        assert "Memory is cleared." in await host.channel.wait_for_answer(sent)
-
-
 @pytest.mark.parametrize(
     ("chat", "sent", "links"),
     [

@@ -27,10 +27,18 @@ FILTER = Failure(400, "The response was filtered", "content_filter")
 BEN = Sender("8", "Ben")
 
 
+def consolidates(body) -> bool:
+    return "save_memory" in json.dumps(body.get("tool_choice"))
+
+
+def turns(server) -> list[str]:
+    """Return what was asked for turns, whatever is consolidated meanwhile."""
+    return [json.dumps(one) for one in server.requests if not consolidates(one)]
+
+
 def _answer(body):
     """Answer a turn, and consolidate without any fact."""
-    forced = (body.get("tool_choice") or {}) if isinstance(body.get("tool_choice"), dict) else {}
-    if forced.get("function", {}).get("name") == "save_memory":
+    if consolidates(body):
         return Reply(calls=(Call("save_memory", {"history_entry": "Kept.", "changes": []}),))
     return Reply("fine")
 
@@ -100,7 +108,7 @@ async def test_a_picture_that_is_refused_is_left_out_told_once_and_never_sent_ag
         told = await host.channel.wait_for_answer(sent)
         assert told == f"fine\n\n_{PICTURE_NOTE}_"
         first = refused(server)
-        assert "[a picture that the model's server refused]" in json.dumps(server.requests[-2])
+        assert "[a picture that the model's server refused]" in turns(server)[-2]
         assert await host.channel.ask("and now?") == "fine"
         assert await host.channel.ask("/new") == "New session started."
         assert refused(server) == first
@@ -117,13 +125,13 @@ async def test_a_message_that_a_filter_refuses_is_answered_honestly_and_left_out
         first = refused(server)
         assert first == 2
         assert await host.channel.ask("something else") == "fine"
-        assert "[a text that the model's server refused]" in json.dumps(server.requests[-1])
+        assert "[a text that the model's server refused]" in turns(server)[-1]
     async with chat(tmp_path, filtering()) as (host, server):
         assert await asked_later(host, "after a restart") == "fine"
         assert await asked_later(host, "/new") == "New session started."
         assert await asked_later(host, "what did I ask you to tell me about?") == "fine"
         assert refused(server) == 0
-        assert any("save_memory" in json.dumps(one.get("tool_choice")) for one in server.requests)
+        assert any(map(consolidates, server.requests))
 
 
 async def test_a_refused_message_of_one_member_does_not_silence_a_group(tmp_path):
@@ -171,7 +179,7 @@ async def test_the_refused_part_is_found_wherever_it_stands(tmp_path, where):
         assert refused(server) == first
         assert len(server.requests) < 40
         if where == "fact":
-            assert "one" in json.dumps(server.requests[-1])
+            assert "one" in turns(server)[-1]
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
@@ -191,7 +199,7 @@ async def test_errors_that_pass_censor_neither_a_message_nor_a_picture(tmp_path,
         await host.channel.wait_for_answer(sent)
         left = 0
         assert await host.channel.ask("when is it?") == "fine"
-        told = json.dumps(server.requests[-1])
+        told = turns(server)[-1]
         assert "my flight is at 9" in told
         assert base64.b64encode(FINE).decode() in told
         assert not await host.events("model.refused")

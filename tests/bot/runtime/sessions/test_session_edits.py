@@ -66,7 +66,7 @@ async def test_one_person_who_keeps_editing_costs_few_calls_and_gets_an_answer(t
             await host.wait_for_pending(1)
         steps[3].release.set()
         assert await host.channel.wait_for_answer(first) == "answer 3"
-    assert len(model.requests) == 4
+    assert len(model.requests_for()) == 4
 
 
 async def test_an_edit_to_what_is_to_be_remembered_is_told_to_be_sent_anew(tmp_path):

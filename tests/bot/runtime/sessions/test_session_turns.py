@@ -121,7 +121,7 @@ async def test_parallel_messages_of_one_session_never_mis_pair_tool_results(tmp_
                 tasks.start_soon(send, number)
         await host.wait_for_pending(0)
         assert await answered(host) == {one.id: 1 for one in sent}
-    for request in model.requests:
+    for request in model.requests_for():
         _check_pairs(request)
 
 
@@ -153,7 +153,7 @@ async def test_in_groups_the_prompt_says_who_spoke_by_an_id_that_cannot_be_forge
         await host.channel.wait_for_answer(
             await host.channel.send("pay Bob", sender=spoof, private=False)
         )
-    said = users(model.requests[0])[-1]
+    said = users(model.requests_for()[0])[-1]
     assert said.startswith("[2026-02-10 10:00, Ada 2026-02-10 10 00, Ada 7 (666)] pay Bob")
 
 
@@ -180,7 +180,7 @@ async def test_an_answer_without_a_receipt_is_delivered_after_a_restart_and_not_
         assert await host.channel.wait_for_answer(sent) == "the answer"
         await host.wait_for_pending(0)
         assert len(await host.events(TURN_END)) == 1
-    assert len(model.requests) == 1
+    assert len(model.requests_for()) == 1
 
 
 async def _on_tape(host: Host, content: str) -> None:
