@@ -166,9 +166,9 @@ class _Run:
         if not self._answer.ended:
             raise TransientModelError(Reason("gguf_cut_off", name=self._name))
         reply, told = self._answer.reply, self._answer.usage
-        calls = reply.calls()
+        content, calls = reply.content_and_calls()
         return ModelReply(
-            content=reply.answer.finish(),
+            content=content,
             tool_calls=calls,
             finish_reason=finish_reason(reply.finish_reason, calls),
             usage=Usage(told.prompt, told.cached or 0, told.completion, calls=1)

@@ -59,12 +59,11 @@ class OllamaChat:
         if error := event.get("error"):
             raise ServerError(str(error), None)
         message = event.get("message") or {}
-        grew = answer.reply.add_text(message.get("content"))
         if thought := message.get("thinking"):
             answer.keep("thinking", str(thought))
-            answer.reply.answer.thought = True
+        grew = answer.add_content(message.get("content"))
         for call in message.get("tool_calls") or ():
-            answer.reply.add_call(call)
+            answer.reply.add_call(call, whole=True)
         if event.get("done"):
             answer.ended = True
             answer.reply.set_finish_reason(
