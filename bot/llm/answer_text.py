@@ -164,4 +164,5 @@ class AnswerText:
             half = HALF_MARK.search(self.text, self._mark)
             end = half.start() if half else len(self.text)
         hidden = self._bare or untold or (self._held and not self.closed)
-        self.draft = "" if hidden else self.text[:end]
+        shown = "" if hidden else self.text[:end]
+        self.draft = shown.lstrip() if self.thought else shown

@@ -146,6 +146,7 @@ class ProviderModel(Model):
                 Reason("model_no_key", model=self._name, variable=self._server.missing_key)
             )
         trial, first, refused = "", None, self._refused
+        forced = request.tool_choice not in {"auto", "none"}
         trials: list[str] | None = None
         while True:
             sent = as_text(request) if "tools" in (trial, *self._profile.without) else request
@@ -159,7 +160,7 @@ class ProviderModel(Model):
             )
             reply = StreamedReply(
                 request.tools,
-                bare=not self._calls_tools and request.json_schema is None,
+                bare=request.json_schema is None and (not self._calls_tools or forced),
                 held=self._thinks_untold,
             )
             answer = ModelAnswer(reply)

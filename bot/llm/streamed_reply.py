@@ -24,7 +24,7 @@ from bot.core.reasons import Reason
 from bot.llm.answer_text import AnswerText
 from bot.llm.base import ToolCall, ToolSpec
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
-from bot.llm.written_calls import read_calls, read_value, unfenced
+from bot.llm.written_calls import offered_name, read_calls, read_value, unfenced
 
 _SURROGATE = LazyPattern("[\ud800-\udfff]")
 _BLANKS = LazyPattern(r"\s*")
@@ -68,12 +68,12 @@ class _Part:
         return other or (bool(text) and not self.repeats(text))
 
     def repeats(self, text: str) -> bool:
-        """Return whether a fragment is all the arguments once more, or the first that are not empty."""
+        """Return whether a fragment is all the arguments once more, or the first that are whole."""
         own = _objects(self.pieces)
         again = own == ["{}"] or len(_objects([*own, text])) == 1
         # What comes many times is not read many times.
-        self.pieces = own if again else self.pieces
-        return again
+        self.pieces = own if again and own else self.pieces
+        return again or not own
 
     def call(self, name: str) -> None:
         """Take a name, or the next piece of it."""
@@ -134,6 +134,10 @@ class StreamedReply:
             ModelRejected: There are too many calls, or they are too long.
         """
         function = call.get("function") or {}
+        if "name" in call or "arguments" in call:
+            # Some servers send a call without the object within.
+            function = {"name": call.get("name"), "arguments": call.get("arguments")}
+            call = {key: call[key] for key in call if key not in function}
         index = call.get("index", function.get("index"))
         call_id, name = str(call.get("id") or ""), str(function.get("name") or "")
         told = function.get("arguments")
@@ -172,7 +176,12 @@ class StreamedReply:
             ModelRejected: There are too many.
         """
         return _whole(
-            (ToolCall(part.id, part.name, "", part.extra), part.pieces) for part in self._parts
+            (
+                ToolCall(part.id, offered_name(part.name, self._names), "", part.extra),
+                part.pieces,
+            )
+            for part in self._parts
+            if part.name or any(part.pieces)
         )
 
     def content_and_calls(self) -> tuple[str, tuple[ToolCall, ...]]:

@@ -44,7 +44,7 @@ _MARKS = {
 write before and after calls; "" is the end of the text."""
 
 _TAG = (
-    r"(?:[A-Za-z]{2,12}[:_]|｜DSML｜)?"
+    r"(?:[A-Za-z]{2,12}[:_]|[|｜‖]{1,2}DSML[|｜‖]{1,2})?"
     r"(?:tool_?calls?|TOOL_?CALLS?|tool_use|function_?calls?|function(?==|\sname=)|invoke|tools(?=>))"
 )
 """The tags of all others, with the names that servers put before them: ``antml:``, ``minimax:``, ``start_``."""
@@ -53,7 +53,7 @@ _OPENING = LazyPattern(
     r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|(?P<mark>" + "|".join(map(re.escape, _MARKS)) + ")"
     rf"|<(?P<tag>{_TAG})(?:[=\s][^<>]{{0,200}})?>"
 )
-MARK = LazyPattern(rf"<(?:\||｜)|<{_TAG}|\[TOOL_|functools\[|commentary to=functions")
+MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|commentary to=functions")
 """What a call may begin with, if no more text has come."""
 
 HALF_MARK = LazyPattern(
@@ -61,14 +61,14 @@ HALF_MARK = LazyPattern(
     r"|comm(?:e|en|ent|enta|entar|entary)?(?: (?:t(?:o(?:=[a-z]{0,9})?)?)?)?)\Z"
 )
 _NAMED_TAG = LazyPattern(
-    r"<(?:[A-Za-z]{2,12}[:_]|｜DSML｜)?(?:tool_?call|tool_use|tool|function_?call|function|invoke)"
+    r"<(?:[A-Za-z]{2,12}[:_]|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:tool_?call|tool_use|tool|function_?call|function|invoke)"
     r"(?:=|\s{1,9}(?:name|function|tool)=)[\"']?([\w.:/-]{1,100})[\"']?[^<>]{0,100}>"
 )
 _PARAMETER = LazyPattern(
-    r"<(?:[a-z]{2,12}:|｜DSML｜)?(?:param(?:eter)?|arg(?:ument)?)(?:=|\s{1,9}name=)[\"']?([\w.:-]{1,100})[\"']?"
+    r"<(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument)?)(?:=|\s{1,9}name=)[\"']?([\w.:-]{1,100})[\"']?"
     r"[^<>]{0,40}>|<arg_key>\s{0,9}([\w.:-]{1,100})\s{0,9}</arg_key>\s{0,9}(?:<arg_value>)?"
 )
-_PARAMETER_END = LazyPattern(r"</(?:[a-z]{2,12}:|｜DSML｜)?(?:param(?:eter)?|arg(?:ument|_value)?)>")
+_PARAMETER_END = LazyPattern(r"</(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument|_value)?)>")
 _FENCED = LazyPattern(r"\s*```[\w-]{0,20}\s([\s\S]*)```\s*")
 _PRINTED = LazyPattern(r"\s*print\(([\s\S]*)\)\s*")
 _WORD = LazyPattern(r"[\w.:/-]{1,100}")
@@ -249,7 +249,7 @@ def _calls(written: str, offered: Mapping[str, ToolSpec]) -> Iterator[ToolCall]:
     ends = [*(one.start() for one in heads[1:]), len(written)]
     for head, end in zip(heads, ends, strict=False):
         body = written[head.end() : end]
-        name = _tool(head[1], offered)
+        name = offered_name(head[1], offered)
         made = list(_body_calls(body, name, offered))
         if not made and (not body.strip() or _CALL_LIKE.match(body)):
             _, brace, rest = body.partition("{")
@@ -314,18 +314,18 @@ def _made(value: Any, name: str, offered: Mapping[str, ToolSpec]) -> Iterator[To
         own, given = name, value
     if own:
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        yield ToolCall("", _tool(own, offered), text)
+        yield ToolCall("", offered_name(own, offered), text)
 
 
-def _tool(name: str, offered: Collection[str]) -> str:
-    """Return the offered tool that a name means, perhaps within a namespace, or with a number; else the name."""
-    parts = re.split("[.:/]", name)
+def offered_name(name: str, offered: Collection[str]) -> str:
+    """Return the offered tool that a name means, in a namespace, with a number or a channel; else the name."""
+    parts = re.split("[.:/]", name.partition("<|")[0].strip())
     return next((one for one in (name, *reversed(parts)) if one in offered), name)
 
 
 def _named(before: str, offered: Collection[str]) -> str:
     """Return the last word of a text that is an offered tool; empty if none is."""
-    words = (_tool(word, offered) for word in reversed(_WORD.findall(before)))
+    words = (offered_name(word, offered) for word in reversed(_WORD.findall(before)))
     return next((word for word in words if word in offered), "")
 
 

@@ -251,6 +251,7 @@ def _extend_block(answer: ModelAnswer, index: int | None, delta: Mapping[str, An
 def _read_ending(answer: ModelAnswer, message: Mapping[str, Any]) -> None:
     if reason := message.get("stop_reason"):
         answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
+        answer.ended = True
 
 
 def _read_usage(answer: ModelAnswer, usage: Mapping[str, Any]) -> None:

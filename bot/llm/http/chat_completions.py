@@ -92,9 +92,12 @@ class ChatCompletions:
         """Read an answer that is one JSON object."""
         _raise_error(body)
         _read_usage(answer, body)
-        choice = body["choices"][0]
-        _read_message(answer, choice["message"], whole=True)
-        _read_ending(answer, choice)
+        if not body["choices"]:
+            raise ValueError("no choices")
+        # Some servers part text and calls into two choices.
+        for choice in body["choices"]:
+            _read_message(answer, choice["message"], whole=True)
+            _read_ending(answer, choice)
         answer.ended = True
 
     def read_event(self, answer: ModelAnswer, event: Any) -> bool:
@@ -148,8 +151,9 @@ def _read_message(answer: ModelAnswer, message: Mapping[str, Any], *, whole: boo
             answer.keep(name, value)
     grew = answer.add_content(message.get("content") or message.get("refusal"))
     old_form = message.get("function_call")
-    for call in message.get("tool_calls") or ([{"function": old_form}] if old_form else ()):
-        answer.reply.add_call(call, whole=whole)
+    calls = message.get("tool_calls") or ([{"function": old_form}] if old_form else [])
+    for call in calls if isinstance(calls, list) else [calls]:
+        answer.reply.add_call(call or {}, whole=whole)
     return grew
 
 

@@ -110,7 +110,7 @@ class HTTPModel(ProviderModel):
             async for event in events:
                 if event is None:
                     answer.ended = True
-                elif self._wire.read_event(answer, event):
+                elif isinstance(event, dict) and self._wire.read_event(answer, event):
                     on_text(answer.reply.text)
                 if answer.reply.is_full:
                     break
