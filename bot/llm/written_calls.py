@@ -68,14 +68,19 @@ _PARAMETER = LazyPattern(
     r"<(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument)?)(?:=|\s{1,9}name=)[\"']?([\w.:-]{1,100})[\"']?"
     r"[^<>]{0,40}>|<arg_key>\s{0,9}([\w.:-]{1,100})\s{0,9}</arg_key>\s{0,9}(?:<arg_value>)?"
 )
-_PARAMETER_END = LazyPattern(r"</(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument|_value)?)>")
+_PARAMETER_END = LazyPattern(
+    r"</(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument|_value)?)>"
+)
 _FENCED = LazyPattern(r"\s*```[\w-]{0,20}\s([\s\S]*)```\s*")
 _PRINTED = LazyPattern(r"\s*print\(([\s\S]*)\)\s*")
 _WORD = LazyPattern(r"[\w.:/-]{1,100}")
 _CALL_WORDS = LazyPattern(
     r"[\s;,\[\]]*(?:call:|functions\.|default_api[.:])?(?P<name>[\w.-]{0,100})[\s\]]*"
 )
-_CALL_LIKE = LazyPattern(r"\s*(?:[\w.:/-]{1,100}(?:\s*[{\[<]|\()|[{\[<])")
+_CALL_LIKE = LazyPattern(
+    r"\s*(?:```\w{0,20}\s+)?(?:(?:[\w.:/-]{1,100}\s{0,9}){0,2}[{\[<]|[\w.:/-]{1,100}\()"
+)
+_ONLY_NAME = LazyPattern(r"\s*(?:<[^<>]{0,200}>)?\s*([\w.:/-]{1,100})\s*")
 _WRITTEN_NAME = LazyPattern(r"[\"']name[\"']\s{0,9}:\s{0,9}[\"']([\w.:-]{1,100})[\"']")
 
 _VALUE = LazyPattern(r"[{\[]|(?<![\w.])[A-Za-z_][\w.]{0,99}\(")
@@ -186,14 +191,14 @@ def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str
         closing = _MARKS[mark] if mark else f"</{tag}>".replace("</start_", "<end_")
         end = text.find(closing, found.end()) if closing else -1
         after = len(text) if end < 0 else end + len(closing)
-        # A tag may hold the name, and the bracket after ``functools`` is the list's.
-        begin = found.end() - (mark == "functools[") if mark else found.start()
         end = len(text) if end < 0 else end
-        made = list(_calls(text[begin:end], offered)) or list(_broken(text[found.end() : end]))
-        calls += made
-        no_call = not made and not _CALL_LIKE.match(text, found.end(), end)
-        kept.append(text[place : after if no_call else found.start()])
-        place, cut = after, cut or not no_call
+        body = text[found.end() : end]
+        if is_call := _is_call(found[0], body, offered):
+            # A tag may hold the name, and the bracket after ``functools`` is the list's.
+            begin = found.end() - (mark == "functools[") if mark else found.start()
+            calls += list(_calls(text[begin:end], offered)) or _broken(body)
+        kept.append(text[place : found.start() if is_call else after])
+        place, cut = after, cut or is_call
     kept.append(text[place:])
     return ("".join(kept).strip() if cut else text), calls
 
@@ -224,8 +229,8 @@ def _bare_calls(text: str, offered: Mapping[str, ToolSpec]) -> list[ToolCall]:
         text = printed[1]
     if not may_be_calls(text, offered):
         return []
-    calls, place, name = [], 0, ""
-    for before, value, place in _values(text):
+    calls, last, name = [], 0, ""
+    for before, value, last in _values(text):  # noqa: B007 (the last one's end is asked for below)
         words = _CALL_WORDS.fullmatch(before)
         if words is None or (words["name"] and words["name"] not in offered):
             return []
@@ -238,7 +243,7 @@ def _bare_calls(text: str, offered: Mapping[str, ToolSpec]) -> list[ToolCall]:
             return []
         calls += made
         name = ""
-    return [] if text[place:].strip(" \n\t;,") or name else calls
+    return [] if text[last:].strip(" \n\t;,") or name else calls
 
 
 def _calls(written: str, offered: Mapping[str, ToolSpec]) -> Iterator[ToolCall]:
@@ -251,10 +256,8 @@ def _calls(written: str, offered: Mapping[str, ToolSpec]) -> Iterator[ToolCall]:
         body = written[head.end() : end]
         name = offered_name(head[1], offered)
         made = list(_body_calls(body, name, offered))
-        if not made and (not body.strip() or _CALL_LIKE.match(body)):
-            _, brace, rest = body.partition("{")
-            made = [ToolCall("", name, f"{brace}{rest.rstrip()}" or "{}")]
-        yield from made
+        _, brace, rest = body.partition("{")
+        yield from made or [ToolCall("", name, f"{brace}{rest.rstrip()}" or "{}")]
 
 
 def _body_calls(body: str, name: str, offered: Mapping[str, ToolSpec]) -> Iterator[ToolCall]:
@@ -270,15 +273,21 @@ def _body_calls(body: str, name: str, offered: Mapping[str, ToolSpec]) -> Iterat
         for call in _made(value, name or _named(before, offered), offered):
             made += 1
             yield call
-    if not made and not name and (only := _named(body, offered)) and only in body.split():
-        yield ToolCall("", only, "{}")
+    if not made and not name and (only := _ONLY_NAME.fullmatch(body)):
+        yield ToolCall("", offered_name(only[1], offered), "{}")
 
 
-def _broken(written: str) -> Iterator[ToolCall]:
-    """Yield a call whose name can be read, and nothing else: the model is told that it is malformed."""
-    named = _WRITTEN_NAME.search(written) if _CALL_LIKE.match(written) else None
-    if named is not None:
-        yield ToolCall("", named[1], written[named.end() :].strip())
+def _is_call(opening: str, body: str, offered: Collection[str]) -> bool:
+    """Return whether what follows a mark is a call, rather than what is said of the mark."""
+    if not body.strip():
+        return _NAMED_TAG.match(opening) is not None
+    return bool(_CALL_LIKE.match(body)) or offered_name(body, offered) in offered
+
+
+def _broken(written: str) -> list[ToolCall]:
+    """Return a call of which nothing but the name can be read: the model is told that it is malformed."""
+    named = _WRITTEN_NAME.search(written)
+    return [ToolCall("", named[1], written[named.end() :].strip())] if named else []
 
 
 def _values(text: str) -> Iterator[tuple[str, Any, int]]:
@@ -355,21 +364,13 @@ def _loose_value(text: str, place: int) -> tuple[Any, int]:
     made: list[str] = []
     opened: list[str] = []
     while (token := _TOKEN.match(text, place)) is not None and len(opened) < _DEEPEST:
-        place = token.end()
-        sign, word, marked = token["sign"], token["word"], token["marked"] or token["escaped"]
-        if token["quoted"]:
-            made.append(_quoted(token["quoted"]))
-        elif word is None and sign is None:
-            made.append(json.dumps(marked or ""))
-        elif word and token["after"] == "(":
-            made.append(f'{{"name":{json.dumps(word)},"arguments":{{')
-            opened.append(")")
-        elif word:
-            plain = _LITERALS.get(word.lower()) or (_NUMBER.fullmatch(word) and word)
-            made.append(f"{json.dumps(word)}:" if token["after"] else plain or json.dumps(word))
+        place, sign = token.end(), token["sign"]
+        if not sign:
+            made.append(_spelled(token))
+            opened += ")" * (token["after"] == "(")
         elif sign in _CLOSING:
-            made.append(sign)
             opened.append(_CLOSING[sign])
+            made.append(sign)
         elif sign in ",:":
             made.append(sign)
         elif opened and sign == opened.pop():
@@ -381,6 +382,21 @@ def _loose_value(text: str, place: int) -> tuple[Any, int]:
         if not opened:
             return json.loads("".join(made), strict=False), place
     raise ValueError("no value")
+
+
+def _spelled(token: re.Match[str]) -> str:
+    """Return a word, a text, a key or the beginning of a call as JSON."""
+    word, after = token["word"], token["after"]
+    if token["quoted"]:
+        return _quoted(token["quoted"])
+    if not word:
+        return json.dumps(token["marked"] or token["escaped"] or "")
+    if after == "(":
+        return f'{{"name":{json.dumps(word)},"arguments":{{'
+    if after:
+        return f"{json.dumps(word)}:"
+    known = _LITERALS.get(word.lower()) or (word if _NUMBER.fullmatch(word) else "")
+    return known or json.dumps(word)
 
 
 def _quoted(text: str) -> str:

@@ -69,7 +69,8 @@ class ModelAnswer:
     def add_content(self, content: Any) -> bool:
         """Add a text, a part of a content or a list of both; return whether what may be shown changed."""
         if isinstance(content, list):
-            return any([self.add_content(one) for one in content])
+            grew = [self.add_content(one) for one in content]
+            return any(grew)
         if not isinstance(content, Mapping):
             if content is not None and not isinstance(content, str):
                 raise TypeError("content is no text")

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_rig import ask
+from model_rig import TOOLS, ask
+from odd_replies import PLAIN, THOUGHTS, WRITTEN
 
 from bot.core.errors import ContextOverflow, ModelError
 from bot.llm.call_slots import CallSlots
@@ -68,6 +69,20 @@ def test_however_a_reply_is_cut_into_pieces_it_is_the_same(objects, thought, tex
     assert [json.loads(call.arguments) for call in answer.calls()] == objects
     assert answer.answer.finish() == whole.answer.finish() == (text.lstrip() if thought else text)
     assert not any("Hm" in draft for draft in drafts if "Hm" not in text)
+
+
+@given(
+    st.sampled_from([*WRITTEN.values(), *THOUGHTS.values(), *PLAIN]),
+    st.randoms(use_true_random=False),
+)
+def test_however_a_text_is_cut_its_calls_are_the_same_and_no_draft_shows_them(text, random):
+    whole, cut_up = StreamedReply(TOOLS), StreamedReply(TOOLS)
+    whole.add_text(text)
+    content, calls = whole.content_and_calls()
+    for piece in cut(text, random):
+        cut_up.add_text(piece)
+        assert content.startswith(cut_up.text.strip()) or text in THOUGHTS.values()
+    assert cut_up.content_and_calls() == (content, calls)
 
 
 def cut(text: str, random: Random) -> list[str]:
