@@ -24,6 +24,11 @@ TABLE = "model_prices_and_context_window_backup.json"
 _THRESHOLD = LazyPattern(r"input_cost_per_token_above_(\d{1,6})k_tokens")
 
 
+def is_free(name: str) -> bool:
+    """Return whether a model runs in this process."""
+    return name == "offline" or name.startswith("gguf:")
+
+
 def read_price_entry(name: str) -> dict[str, Any] | None:
     """Return a model's entry in the table; None if it has none, or litellm is not installed.
 
@@ -32,6 +37,8 @@ def read_price_entry(name: str) -> dict[str, Any] | None:
     Args:
         name: ``provider/model``, as litellm spells it.
     """
+    if is_free(name):
+        return {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     package = find_spec("litellm")
     if package is None or not package.submodule_search_locations:
         return None

@@ -28,8 +28,6 @@ async def list_price(model: str) -> Price | None:
     Args:
         model: As in the settings, e.g. ``openai/gpt-5-mini``, ``gguf:NAME`` or ``offline``.
     """
-    if model == "offline" or model.startswith("gguf:"):
-        return FREE
     entry = await anyio.to_thread.run_sync(read_price_entry, model) or {}
     read, written = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):

@@ -94,6 +94,7 @@ class ProviderModel(Model):
         profile: CapabilityProfile,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        forcing: str = FORCINGS[0],
     ) -> None:
         self._name = name
         self._server = server
@@ -103,7 +104,7 @@ class ProviderModel(Model):
         self._max_tokens = max_tokens
         self._entry: dict[str, Any] | None = None
         self._origin = f"{name}@{urlsplit(server.address).hostname or ''}"
-        self._refused: frozenset[str] = frozenset()
+        self._refused = frozenset(FORCINGS[: FORCINGS.index(forcing)])
         self._doubted: set[str] = set()
         self._in_vain = ""
         self._takes_tools = self._calls_tools = False

@@ -108,7 +108,9 @@ def _proxy_from_environment(url: str) -> str | None:
     except ValueError:
         # The call itself says what is wrong with the address.
         return None
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    host = parts.hostname or ""
+    near = host == "localhost" or host.startswith("127.") or host == "::1"
+    return None if near or proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from bot.llm.http.connection import (
 )
 from bot.llm.http.ollama_chat import OllamaChat
 from bot.llm.http.providers import ModelServer, WireProtocol
+from bot.llm.openai_format import FORCINGS
 from bot.llm.price_table import read_price_entry
 from bot.llm.provider_errors import model_error
 from bot.llm.provider_model import ProviderModel
@@ -46,6 +47,7 @@ class HTTPModel(ProviderModel):
 
     Args:
         timeout: Seconds of silence from the server before a call fails.
+        forcing: The strictest way of forcing a call that the server takes.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class HTTPModel(ProviderModel):
         profile: CapabilityProfile,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        forcing: str = FORCINGS[0],
     ) -> None:
         super().__init__(
             name,
@@ -65,6 +68,7 @@ class HTTPModel(ProviderModel):
             profile=profile,
             temperature=temperature,
             max_tokens=max_tokens,
+            forcing=forcing,
         )
         self._connection = Connection(timeout)
         self._looked_up = False
