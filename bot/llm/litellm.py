@@ -18,7 +18,7 @@ from bot.llm.http.chat_completions import ChatCompletions
 from bot.llm.http.providers import ModelServer
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
 from bot.llm.openai_format import newest_marked
-from bot.llm.price_table import price_entry
+from bot.llm.prices import price_entry
 from bot.llm.provider_model import ProviderModel
 
 _NO_KEY = "no-key"

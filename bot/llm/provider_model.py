@@ -48,7 +48,7 @@ from bot.llm.http.anthropic_messages import REPLY_TOOL
 from bot.llm.http.providers import ModelServer
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import FORCINGS, MESSAGE_FIELDS, flatten_content, own_messages
-from bot.llm.price_table import call_cost
+from bot.llm.prices import call_cost
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY, is_of_account, is_rate_limit, named_limit
 from bot.llm.streamed_reply import StreamedReply, finish_reason

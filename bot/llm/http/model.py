@@ -28,7 +28,7 @@ from bot.llm.http.connection import (
 from bot.llm.http.ollama_chat import OllamaChat
 from bot.llm.http.providers import ModelServer, WireProtocol
 from bot.llm.openai_format import FORCINGS
-from bot.llm.price_table import read_price_entry
+from bot.llm.prices import read_price_entry
 from bot.llm.provider_errors import model_error
 from bot.llm.provider_model import ProviderModel
 
