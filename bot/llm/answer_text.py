@@ -54,11 +54,9 @@ _SPECIAL = LazyPattern(
 
 
 class AnswerText:
-    """The answer in a text that grows.
+    """The answer in a text that grows: one that may be a call, without marks, of the tools with these names.
 
-    Args:
-        names: The tools of which an answer without marks may be a call.
-        held: Whether nothing is shown before a tag has closed, as this model opens none.
+    Nothing is shown before a tag has closed if the model, which opens none, is ``held``.
 
     Attributes:
         text: The answer so far, calls that are written in it included.

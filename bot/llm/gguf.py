@@ -41,13 +41,7 @@ class _Loaded:
 
 
 class GGUFModel(Model):
-    """A model in a GGUF file.
-
-    Args:
-        path: The file; loaded on the first call or by ``warm``.
-        temperature: Sampling temperature; None leaves it to llama.cpp.
-        max_tokens: The most tokens of a reply; None sets no limit.
-    """
+    """A model in a GGUF file, which is loaded on the first call or by ``warm``."""
 
     def __init__(
         self, path: str, *, temperature: float | None = None, max_tokens: int | None = None

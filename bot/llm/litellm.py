@@ -25,13 +25,7 @@ _NO_KEY = "no-key"
 
 
 class LiteLLMModel(ProviderModel):
-    """A chat model called through litellm; see ``ProviderModel``.
-
-    Args:
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
-        timeout: Seconds of silence from the provider before a call fails.
-    """
+    """A chat model called through litellm, which knows address and key where they are None."""
 
     def __init__(
         self,

@@ -33,12 +33,7 @@ def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def tool_choice(wanted: str, forcing: str) -> Any:
-    """Return the ``tool_choice`` of a request.
-
-    Args:
-        wanted: ``auto``, ``none``, or the name of the tool that must be called.
-        forcing: How it is forced, one of ``FORCINGS``.
-    """
+    """Return the ``tool_choice`` of a request: auto, none, or a tool that is forced by one of ``FORCINGS``."""
     if wanted in {"auto", "none"}:
         return wanted
     if forcing == "named":
@@ -52,12 +47,7 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def split_tail(message: ChatMessage, length: int) -> tuple[ChatMessage, list[dict[str, Any]]]:
-    """Return a request's last message without its tail, and the tail as content parts.
-
-    Args:
-        message: The message.
-        length: The request's ``tail_length``.
-    """
+    """Return a request's last message without its tail, and the tail as content parts."""
     content = message.get("content")
     if not length or not content:
         return message, []

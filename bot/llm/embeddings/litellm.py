@@ -21,14 +21,7 @@ _NO_KEY = "no-key"
 
 
 class LiteLLMEmbedder(Embedder):
-    """An embedding model called through litellm.
-
-    Args:
-        name: litellm's name, such as ``openai/text-embedding-3-small``.
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
-        timeout: Seconds to wait for one response.
-    """
+    """An embedding model called through litellm, which knows address and key where they are None."""
 
     def __init__(
         self,
@@ -106,11 +99,7 @@ class LiteLLMEmbedder(Embedder):
         return _NO_KEY if names else None
 
     def _vectors(self, answer: Any) -> Iterable[Vector]:
-        """Yield the vectors of a response, normalized to length 1.
-
-        Raises:
-            ModelError: The response holds no valid vectors.
-        """
+        """Yield the vectors of a response, normalized to length 1."""
         import numpy as np
 
         for other in sorted(answer.data or (), key=lambda never: int(never["index"])):

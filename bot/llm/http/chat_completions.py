@@ -186,11 +186,7 @@ def _read_usage(answer: ModelAnswer, body: Mapping[str, Any]) -> None:
 
 
 def _raise_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that an answer with status 200 reports, as OpenRouter's and vLLM's do.
-
-    Raises:
-        ServerError: The answer is an error.
-    """
+    """Raise the error that an answer with status 200 reports, as OpenRouter's and vLLM's do."""
     error = body.get("error")
     if not error and (choices := body.get("choices")):
         error = choices[0].get("error")

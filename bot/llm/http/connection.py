@@ -37,11 +37,7 @@ class TooLarge(Exception):
 
 
 class Connection:
-    """Connections to one model server; they are kept between calls.
-
-    Args:
-        timeout: Seconds of silence before a call fails.
-    """
+    """Connections to one model server, kept between calls; after seconds of silence a call fails."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout

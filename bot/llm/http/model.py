@@ -45,9 +45,7 @@ _WIRES: dict[WireProtocol, Wire] = {
 class HTTPModel(ProviderModel):
     """A chat model on a server whose protocol is spoken here; see ``ProviderModel``.
 
-    Args:
-        timeout: Seconds of silence from the server before a call fails.
-        forcing: The strictest way of forcing a call that the server takes.
+    A call fails after ``timeout`` seconds of silence from the server.
     """
 
     def __init__(
