@@ -61,6 +61,7 @@ class AnswerText:
     Attributes:
         text: The answer so far, calls that are written in it included.
         draft: What may be shown of it.
+        unended: Reasoning that no tag has ended.
         thought: Whether the reasoning came otherwise, so that the text holds none that it does not open.
         closed: Whether a tag was closed that was not opened.
     """
@@ -68,6 +69,7 @@ class AnswerText:
     def __init__(self, names: Collection[str] = (), *, held: bool = False) -> None:
         self.text = ""
         self.draft = ""
+        self.unended = ""
         self.thought = self.closed = False
         self._held = held
         self._names = names
@@ -94,6 +96,8 @@ class AnswerText:
             if self._head is not None and self._end is None:
                 self._answer("")
             self._close(last=True)
+        if self._head is not None:
+            self.unended, self._head = self.unended + self._head, ""
         text = self.text.lstrip() if self.thought else self.text
         return _SPECIAL.sub("", text) if "<" in text else text
 
@@ -102,8 +106,10 @@ class AnswerText:
         while self._head is not None:
             if self._end is not None:
                 if (found := self._end.search(self._head)) is None:
+                    self.unended += self._head[:-_LONGEST][: MOST_TEXT - len(self.unended)]
                     self._head = self._head[-_LONGEST:]
                     return
+                self.unended = ""
                 self._head, self._end, self._parted = self._head[found.end() :], None, True
             begun = self._head.lstrip()[:_LONGEST].lower()
             opening = next((one for one in _THOUGHTS if begun.startswith(one)), None)

@@ -139,7 +139,8 @@ class StreamedReply:
             function = {"name": call.get("name"), "arguments": call.get("arguments")}
             call = {key: call[key] for key in call if key not in function}
         index = call.get("index", function.get("index"))
-        call_id, name = str(call.get("id") or ""), str(function.get("name") or "")
+        call_id = str(call.get("id") or function.get("id") or "")
+        name = str(function.get("name") or "")
         told = function.get("arguments")
         text = told if isinstance(told, str) else "" if told is None else _json(told)
         self._called += len(call_id) + len(name) + len(text)
@@ -152,7 +153,7 @@ class StreamedReply:
         part.call(name)
         part.add(text)
         part.extra |= _others(call, "index", "id", "type", "function")
-        if extra := _others(function, "index", "name", "arguments"):
+        if extra := _others(function, "index", "id", "name", "arguments"):
             part.extra["function"] = {**part.extra.get("function", {}), **extra}
 
     def _part(self, index: int | None, call_id: str, name: str, text: str) -> _Part | None:
@@ -184,8 +185,10 @@ class StreamedReply:
             if part.name or any(part.pieces)
         )
 
-    def content_and_calls(self) -> tuple[str, tuple[ToolCall, ...]]:
+    def content_and_calls(self, thoughts: str = "") -> tuple[str, tuple[ToolCall, ...]]:
         """Return the whole answer, and the calls: those that are written in it if there are no others.
+
+        If there is neither, they may stand in the model's thoughts, which no mark has ended.
 
         Raises:
             ModelRejected: There are too many.
@@ -193,6 +196,9 @@ class StreamedReply:
         text, calls = self.answer.finish(), self.calls()
         bare = self._bare and not calls
         content, written = read_calls(text, self._tools, bare=bare)
+        if not text.strip() and not calls and self.finish_reason != "length":
+            unended = read_calls(thoughts or self.answer.unended, self._tools, bare=False)[1]
+            written = [call for call in unended if call.name in self._names]
         if not calls and self._tools and (bare or not content):
             calls = _whole((call, [call.arguments]) for call in written)
         return content, calls
@@ -239,6 +245,17 @@ def _read(text: str) -> Iterator[tuple[str, str]]:
         yield (json.dumps(value, sort_keys=True), written) if value else ("{}", "{}")
 
 
+def _own(name: str, arguments: str) -> str:
+    """Return arguments, also if a server sent the whole call in their place."""
+    if '"name"' not in arguments[:20]:
+        return arguments
+    try:
+        told, inner = json.loads(arguments).values()
+    except (ValueError, RecursionError):
+        return arguments
+    return _json(inner) if told == name and isinstance(inner, dict) else arguments
+
+
 def _after_blanks(text: str, place: int) -> int:
     found = _BLANKS.match(text, place)
     return place if found is None else found.end()
@@ -256,7 +273,7 @@ def _check_calls(count: int, characters: int) -> None:
 def _whole(parts: Iterable[tuple[ToolCall, Sequence[str]]]) -> tuple[ToolCall, ...]:
     """Return calls with their arguments, and an id each; one is made if it is missing or repeated."""
     found = [
-        replace(call, arguments=arguments)
+        replace(call, arguments=_own(call.name, arguments))
         for call, pieces in parts
         for arguments in _objects(pieces) or ["".join(pieces)]
     ]

@@ -37,15 +37,18 @@ _MARKS = {
     "<|start|>assistant to=": "<|call|>",
     "<|channel|>commentary to=": "<|call|>",
     "commentary to=functions.": "<|call|>",
+    "to=functions.": "<|call|>",
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",
     "<｜tool▁call▁begin｜>": "<｜tool▁call▁end｜>",
 }
 """What Mistral, LM Studio, Phi, Granite, Gemma, LFM, Kimi, Apertus, InternLM, Command, Llama, gpt-oss and DeepSeek
 write before and after calls; "" is the end of the text."""
 
+_SPACE = r"(?:[A-Za-z]{2,12}[:_]|[|｜‖]{1,2}DSML[|｜‖]{1,2})?"
 _TAG = (
-    r"(?:[A-Za-z]{2,12}[:_]|[|｜‖]{1,2}DSML[|｜‖]{1,2})?"
-    r"(?:tool_?calls?|TOOL_?CALLS?|tool_use|function_?calls?|function(?==|\sname=)|invoke|tools(?=>))"
+    _SPACE
+    + r"(?:tool_?calls?|TOOL_?CALLS?|tool_use|function_?calls?|function(?==|\sname=)|invoke|tools(?=>)"
+    r"|tool_res(?:ponse|ults?)|function_results?)"
 )
 """The tags of all others, with the names that servers put before them: ``antml:``, ``minimax:``, ``start_``."""
 
@@ -53,24 +56,22 @@ _OPENING = LazyPattern(
     r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|(?P<mark>" + "|".join(map(re.escape, _MARKS)) + ")"
     rf"|<(?P<tag>{_TAG})(?:[=\s][^<>]{{0,200}})?>"
 )
-MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|commentary to=functions")
+MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=functions\.")
 """What a call may begin with, if no more text has come."""
 
 HALF_MARK = LazyPattern(
     r"(?:<[^\s<>]{0,32}>?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
-    r"|comm(?:e|en|ent|enta|entar|entary)?(?: (?:t(?:o(?:=[a-z]{0,9})?)?)?)?)\Z"
+    r"|(?:\bcomm[a-z]{0,6}(?: t?o?)?|to)(?:=[a-z]{0,9})?)\Z"
 )
 _NAMED_TAG = LazyPattern(
-    r"<(?:[A-Za-z]{2,12}[:_]|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:tool_?call|tool_use|tool|function_?call|function|invoke)"
-    r"(?:=|\s{1,9}(?:name|function|tool)=)[\"']?([\w.:/-]{1,100})[\"']?[^<>]{0,100}>"
+    rf"<{_SPACE}(?:tool_?call|tool_use|tool|function_?call|function|invoke)(?:=|\s{{1,9}}(?:name|function|tool)=)"
+    r"[\"']?([\w.:/-]{1,100})[\"']?[^<>]{0,100}>"
 )
 _PARAMETER = LazyPattern(
-    r"<(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument)?)(?:=|\s{1,9}name=)[\"']?([\w.:-]{1,100})[\"']?"
-    r"[^<>]{0,40}>|<arg_key>\s{0,9}([\w.:-]{1,100})\s{0,9}</arg_key>\s{0,9}(?:<arg_value>)?"
+    rf"<{_SPACE}(?:param(?:eter)?|arg(?:ument)?)(?:=|\s{{1,9}}name=)[\"']?([\w.:-]{{1,100}})[\"']?[^<>]{{0,40}}>"
+    r"|<arg_key>\s{0,9}([\w.:-]{1,100})\s{0,9}</arg_key>\s{0,9}(?:<arg_value>)?"
 )
-_PARAMETER_END = LazyPattern(
-    r"</(?:[a-z]{2,12}:|[|｜‖]{1,2}DSML[|｜‖]{1,2})?(?:param(?:eter)?|arg(?:ument|_value)?)>"
-)
+_PARAMETER_END = LazyPattern(rf"</{_SPACE}(?:param(?:eter)?|arg(?:ument|_value)?)>")
 _FENCED = LazyPattern(r"\s*```[\w-]{0,20}\s([\s\S]*)```\s*")
 _PRINTED = LazyPattern(r"\s*print\(([\s\S]*)\)\s*")
 _WORD = LazyPattern(r"[\w.:/-]{1,100}")
@@ -193,11 +194,13 @@ def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str
         after = len(text) if end < 0 else end + len(closing)
         end = len(text) if end < 0 else end
         body = text[found.end() : end]
-        if is_call := _is_call(found[0], body, offered):
+        # Some models go on with what they think that the tool answers.
+        result = bool(calls) and tag is not None and "_res" in tag
+        if is_call := not result and _is_call(found[0], body, offered):
             # A tag may hold the name, and the bracket after ``functools`` is the list's.
             begin = found.end() - (mark == "functools[") if mark else found.start()
             calls += list(_calls(text[begin:end], offered)) or _broken(body)
-        kept.append(text[place : found.start() if is_call else after])
+        kept.append(text[place : found.start() if is_call or result else after])
         place, cut = after, cut or is_call
     kept.append(text[place:])
     return ("".join(kept).strip() if cut else text), calls
@@ -279,7 +282,7 @@ def _body_calls(body: str, name: str, offered: Mapping[str, ToolSpec]) -> Iterat
 
 def _is_call(opening: str, body: str, offered: Collection[str]) -> bool:
     """Return whether what follows a mark is a call, rather than what is said of the mark."""
-    if not body.strip():
+    if "_res" in opening[:40] or not body.strip():
         return _NAMED_TAG.match(opening) is not None
     return bool(_CALL_LIKE.match(body)) or offered_name(body, offered) in offered
 

@@ -66,6 +66,11 @@ class ModelAnswer:
     thought_at: int | None = None
     kept: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def thoughts(self) -> str:
+        """The model's reasoning, if it came in a field."""
+        return "".join(one for name in REASONING for one in _texts(self.kept.get(name)))
+
     def add_content(self, content: Any) -> bool:
         """Add a text, a part of a content or a list of both; return whether what may be shown changed."""
         if isinstance(content, list):
