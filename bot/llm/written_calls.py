@@ -61,7 +61,7 @@ MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=
 
 HALF_MARK = LazyPattern(
     r"(?:<[^\s<>]{0,32}>?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
-    r"|(?:\bcomm[a-z]{0,6}(?: t?o?)?|to)(?:=[a-z]{0,9})?)\Z"
+    r"|(?:\A|\n|assistant)(?:comm[a-z]{0,6}(?: (?:to?)?)?|to?)(?:=[a-z]{0,9})?)\Z"
 )
 _NAMED_TAG = LazyPattern(
     rf"<{_SPACE}(?:tool_?call|tool_use|tool|function_?call|function|invoke)(?:=|\s{{1,9}}(?:name|function|tool)=)"
@@ -82,9 +82,12 @@ _CALL_LIKE = LazyPattern(
     r"\s*(?:```\w{0,20}\s+)?(?:(?:[\w.:/-]{1,100}\s{0,9}){0,2}[{\[<]|[\w.:/-]{1,100}\()"
 )
 _ONLY_NAME = LazyPattern(r"\s*(?:<[^<>]{0,200}>)?\s*([\w.:/-]{1,100})\s*")
-_WRITTEN_NAME = LazyPattern(r"[\"']name[\"']\s{0,9}:\s{0,9}[\"']([\w.:-]{1,100})[\"']")
+_WRITTEN_NAME = LazyPattern(
+    r"[\"']name[\"']\s{0,9}:\s{0,9}[\"']([\w.:-]{1,100})[\"'](?:\s{0,9},\s{0,9}[\"']\w{4,10}[\"']\s{0,9}:)?"
+)
 
 _VALUE = LazyPattern(r"[{\[]|(?<![\w.])[A-Za-z_][\w.]{0,99}\(")
+_BEGIN = LazyPattern(r"\s*(?=[{\[])")
 _TOKEN = LazyPattern(
     r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*')"""
     r"""|(?:<\|"\|>(?P<marked>[\s\S]*?)<\|"\|>|<escape>(?P<escaped>[\s\S]*?)<escape>)"""
@@ -189,17 +192,20 @@ def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str
             kept.append(text[place : found.end()])
             place = found.end()
             continue
+        # The bracket after ``functools`` is the list's.
+        start = found.end() - (mark == "functools[")
         closing = _MARKS[mark] if mark else f"</{tag}>".replace("</start_", "<end_")
-        end = text.find(closing, found.end()) if closing else -1
+        # What a text in JSON quotes ends nothing.
+        end = text.find(closing, _end_of_value(text, start))
         after = len(text) if end < 0 else end + len(closing)
         end = len(text) if end < 0 else end
-        body = text[found.end() : end]
+        body = text[start:end]
         # Some models go on with what they think that the tool answers.
         result = bool(calls) and tag is not None and "_res" in tag
-        if is_call := not result and _is_call(found[0], body, offered):
-            # A tag may hold the name, and the bracket after ``functools`` is the list's.
-            begin = found.end() - (mark == "functools[") if mark else found.start()
-            calls += list(_calls(text[begin:end], offered)) or _broken(body)
+        if is_call := not result and _is_call(found[0], text[found.end() : end], offered):
+            # A tag may hold the name.
+            written = body if mark else text[found.start() : end]
+            calls += list(_calls(written, offered)) or _broken(body)
         kept.append(text[place : found.start() if is_call or result else after])
         place, cut = after, cut or is_call
     kept.append(text[place:])
@@ -217,6 +223,15 @@ def read_value(text: str, place: int = 0) -> tuple[Any, int]:
         return _DECODER.raw_decode(text, place)
     except ValueError:
         return _loose_value(text, place)
+
+
+def _end_of_value(text: str, place: int) -> int:
+    """Return the place behind the value that begins at a place; the place itself if none does."""
+    found = _BEGIN.match(text, place)
+    try:
+        return place if found is None else read_value(text, found.end())[1]
+    except (ValueError, RecursionError):
+        return place
 
 
 def unfenced(text: str) -> str:
