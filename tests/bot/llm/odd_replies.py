@@ -58,16 +58,23 @@ def call(
     return {key: value for key, value in one.items() if value is not None}
 
 
+def called(fragment: object) -> dict[str, object]:
+    return chunk({"tool_calls": [fragment]})
+
+
 STOP = chunk({}, "stop")
 WHOLE = {
-    "choices": [
-        {
-            "index": 0,
-            "message": {"content": "Hi", "tool_calls": [call(None, "tape_search", "{}", "a")]},
-            "finish_reason": "tool_calls",
-        }
-    ]
+    "message": {"content": "Hi", "tool_calls": [call(None, "memory_save", "{}", "a")]},
+    "finish_reason": "tool_calls",
 }
+TEA = (("tape_search", '{"q": "tea"}'),)
+BOTH = (*TEA, ("memory_save", "{}"))
+IN_TURNS = [
+    ("tape_search", '{"q"', "a"),
+    ("memory_save", "{", "b"),
+    (None, ': "tea"}', "a"),
+    (None, "}", "b"),
+]
 
 ODD = [
     Odd(
@@ -89,17 +96,6 @@ ODD = [
         error=TransientModelError,
     ),
     Odd(
-        "two calls, both of index 0 (ollama/ollama#15457)",
-        (
-            chunk({"tool_calls": [call(0, "tape_search", '{"a": 1}', "x")]}),
-            chunk({"tool_calls": [call(0, "memory_save", '{"b": 2}', "y")]}),
-            chunk({}, "tool_calls"),
-            DONE,
-        ),
-        calls=(("tape_search", '{"a": 1}'), ("memory_save", '{"b": 2}')),
-        ending="tool_calls",
-    ),
-    Odd(
         "half a call, and no reason at all (earendil-works/pi#6225)",
         (chunk({"tool_calls": [call(0, "tape_search", '{"q": "te', "x")]}),),
         error=TransientModelError,
@@ -111,27 +107,10 @@ ODD = [
         whole=True,
     ),
     Odd(
-        "a content filter took the answer",
-        (chunk({"content": None}), chunk({}, "content_filter"), DONE),
-        error=ModelRejected,
-    ),
-    Odd(
-        "a filter named as Gemini names it",
-        (chunk({"content": None}), chunk({}, "SAFETY"), DONE),
-        error=ModelRejected,
-    ),
-    Odd(
         "an ending in capitals",
         (text("Half"), chunk({}, "MAX_TOKENS"), DONE),
         "Half",
         ending="length",
-    ),
-    Odd(
-        "a stream of one whole message",
-        (WHOLE, DONE),
-        "Hi",
-        (("tape_search", "{}"),),
-        ending="tool_calls",
     ),
     *(
         Odd(f"content as {content}", (chunk({"content": content}), STOP, DONE), "Hi")
@@ -142,40 +121,41 @@ ODD = [
         )
     ),
     *(
+        Odd(f"ends as {ending}", (chunk({}, ending), DONE), error=ModelRejected)
+        for ending in ("content_filter", "SAFETY")
+    ),
+    *(
         Odd(
-            f"fragments as {fragments} (continuedev/continue#5849, AstrBotDevs/AstrBot#6661)",
-            (*(chunk({"tool_calls": one}) for one in fragments), STOP, DONE),
-            calls=(("tape_search", '{"q": "tea"}'),),
-            ending="tool_calls",
+            f"fragments as {parts}",
+            (*map(called, parts), STOP, DONE),
+            "",
+            calls,
+            None,
+            "tool_calls",
         )
-        for fragments in (
-            [[call(0, "tape_", "", "a")], [call(0, "search", '{"q"')], [call(0, "", ': "tea"}')]],
-            [[call(None, "tape_", None)], [call(None, "tape_search", '{"q": "tea"}')]],
-            [[call(0, "tape_search", part, "a")] for part in ("``", '`json\n{"q": "tea"}', "```")],
-            [[call(0, "functions.tape_search<|channel|>json", [{"q": "tea"}])]],
-            [{"id": "a", "name": "tape_search", "arguments": "{'q': 'tea'}"}],
+        for parts, calls in (
+            # continuedev/continue#5849, AstrBotDevs/AstrBot#6661, ollama/ollama#15457
+            ([call(0, "tape_", "", "a"), call(0, "search", '{"q"'), call(0, "", ': "tea"}')], TEA),
+            ([call(None, "tape_", None), call(None, "tape_search", '{"q": "tea"}')], TEA),
+            (
+                [call(0, "tape_search", one, "a") for one in ("``", '`json\n{"q": "tea"}', "```")],
+                TEA,
+            ),
+            ([call(0, "functions.tape_search<|channel|>json", [{"q": "tea"}])], TEA),
+            ([{"id": "a", "name": "tape_search", "arguments": "{'q': 'tea'}"}], TEA),
+            (
+                [call(0, "tape_search", '{"q": "tea"}', "x"), call(0, "memory_save", "{}", "y")],
+                BOTH,
+            ),
+            ([call(None, name, one, key) for name, one, key in IN_TURNS], BOTH),
         )
     ),
-    Odd(
-        "text and calls in two choices, each whole",
-        ({"choices": [{"message": {"content": "Hi"}}, *WHOLE["choices"]]},),
-        "HiHi",
-        (("tape_search", "{}"),),
-        ending="tool_calls",
-        whole=True,
-    ),
-    Odd(
-        "calls without an index in turns",
-        (
-            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "a")]}),
-            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "b")]}),
-            chunk({"tool_calls": [call(None, None, ': "tea"}', "a")]}),
-            chunk({"tool_calls": [call(None, None, ': "milk"}', "b")]}),
-            chunk({}, "tool_calls"),
-            DONE,
-        ),
-        calls=(("tape_search", '{"q": "tea"}'), ("tape_search", '{"q": "milk"}')),
-        ending="tool_calls",
+    *(
+        Odd(f"{choices} messages", events, "Hi" * choices, BOTH[1:], None, "tool_calls", whole)
+        for choices, whole, events in (
+            (1, False, ({"choices": [WHOLE]}, DONE)),
+            (2, True, ({"choices": [{"message": {"content": "Hi"}}, WHOLE]},)),
+        )
     ),
 ]
 

@@ -19,6 +19,7 @@ from odd_replies import PLAIN, THOUGHTS, WRITTEN
 
 from bot.core.errors import ContextOverflow, ModelError
 from bot.llm.call_slots import CallSlots
+from bot.llm.http.answer import ServerError
 from bot.llm.provider_errors import model_error
 from bot.llm.streamed_reply import StreamedReply
 from bot.runtime.models import ModelOptions, build_fallback, build_model
@@ -90,12 +91,6 @@ def cut(text: str, random: Random) -> list[str]:
     return [text[begin:end] for begin, end in pairwise([0, *ends, len(text)])]
 
 
-class Refused(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status_code = status
-
-
 @pytest.mark.slow
 def test_naming_a_model_loads_nothing_heavy():
     """The console is there at once; litellm comes with the first call or with ``warm``."""
@@ -144,4 +139,4 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize("text", OVERFLOWS)
 def test_what_providers_say_of_a_prompt_that_is_too_long_is_an_overflow(text):
-    assert type(model_error(Refused(400, text), name="m", now=NOW)) is ContextOverflow
+    assert type(model_error(ServerError(text, 400), name="m", now=NOW)) is ContextOverflow
