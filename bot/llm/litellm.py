@@ -16,12 +16,10 @@ from bot.llm.base import CapabilityProfile, ChatMessage, ModelRequest, OnText
 from bot.llm.http.answer import ModelAnswer
 from bot.llm.http.chat_completions import ChatCompletions
 from bot.llm.http.providers import ModelServer
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors
 from bot.llm.openai_format import newest_marked
 from bot.llm.prices import price_entry
 from bot.llm.provider_model import ProviderModel
-
-_NO_KEY = "no-key"
 
 
 class LiteLLMModel(ProviderModel):
@@ -77,7 +75,7 @@ class LiteLLMModel(ProviderModel):
         if self._server.key is None:
             keys = litellm.validate_environment(model=self._name)["missing_keys"]
             if missing := [key for key in keys if key.endswith("_API_KEY")]:
-                self._key = _NO_KEY
+                self._key = NO_KEY
                 if not self._server.address:
                     self._server = replace(self._server, missing_key=" or ".join(missing))
 

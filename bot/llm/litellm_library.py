@@ -33,6 +33,9 @@ _ENVIRONMENT = {
     # takes ten times as long as the rest of the call; this path posts the JSON as it is.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
 }
+NO_KEY = "no-key"
+"""Stands for the key of a server that needs none: litellm demands one."""
+
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 _users = 0  # handles that share litellm's connections; the last one closes them

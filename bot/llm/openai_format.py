@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
@@ -97,6 +98,16 @@ def _own(message: ChatMessage, origin: str) -> ChatMessage:
     ]
     own = {name: value for name, value in rest.items() if name in MESSAGE_FIELDS}
     return own | ({"tool_calls": calls} if calls else {})
+
+
+def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments; text that is no JSON object, as the value of ``malformed``."""
+    written = call["function"].get("arguments")
+    try:
+        read = json.loads(written or "{}")
+    except ValueError:
+        read = written
+    return read if isinstance(read, dict) else {"malformed": read}
 
 
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -10,14 +10,12 @@ import stamina
 
 from bot.core.errors import ModelError, TransientModelError
 from bot.core.i18n import _
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors, response_usage
 from bot.llm.retry import pause_after
 from bot.llm.spender import report_usage
 
 TIMEOUT = 60.0
 """Seconds to wait for one response."""
-
-_NO_KEY = "no-key"
 
 
 class Transcriber:
@@ -86,7 +84,7 @@ class Transcriber:
                 num_retries=0,
                 drop_params=True,
                 api_base=self._api_base,
-                api_key=self._api_key or (_NO_KEY if self._api_base else None),
+                api_key=self._api_key or (NO_KEY if self._api_base else None),
             )
         usage = response_usage(answer)
         if usage.prompt_tokens or usage.cost is not None:

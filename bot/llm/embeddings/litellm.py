@@ -11,13 +11,11 @@ from bot.core.errors import ModelAuthError, ModelError
 from bot.core.i18n import _
 from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors, response_usage
 from bot.llm.spender import report_usage
 
 TIMEOUT = 30.0
 """Seconds to wait for one response."""
-
-_NO_KEY = "no-key"
 
 
 class LiteLLMEmbedder(Embedder):
@@ -96,7 +94,7 @@ class LiteLLMEmbedder(Embedder):
             raise ModelAuthError(
                 _("{name}: no API key; set {names}", name=self._name, names=" or ".join(names))
             )
-        return _NO_KEY if names else None
+        return NO_KEY if names else None
 
     def _vectors(self, answer: Any) -> Iterable[Vector]:
         """Yield the vectors of a response, normalized to length 1."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, part_text, split_tail
+from bot.llm.openai_format import arguments_of, least_of, part_text, split_tail
 
 DEFAULT_MAX_TOKENS = 8_192
 """The most tokens of a reply if nothing else is set: this protocol demands a number."""
@@ -167,26 +167,16 @@ def _message_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         content = _blocks(message.get("content"))
         return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}]
     blocks = [*(message.get(_THINKING) or ()), *_blocks(message.get("content"))]
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        blocks.append(
-            {
-                **{name: one for name, one in call.items() if name not in {"type", "function"}},
-                "type": "tool_use",
-                "name": function["name"],
-                "input": _input(function.get("arguments")),
-            }
-        )
+    blocks += [
+        {
+            **{name: one for name, one in call.items() if name not in {"type", "function"}},
+            "type": "tool_use",
+            "name": call["function"]["name"],
+            "input": arguments_of(call),
+        }
+        for call in message.get("tool_calls") or ()
+    ]
     return blocks
-
-
-def _input(arguments: str | None) -> dict[str, Any]:
-    """Return a call's arguments; text that is no JSON object, as the value of ``malformed``."""
-    try:
-        read = json.loads(arguments or "{}")
-    except ValueError:
-        read = arguments
-    return read if isinstance(read, dict) else {"malformed": read}
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
