@@ -45,7 +45,7 @@ class ReportedUsage:
     cost: float | None = None
 
 
-_THOUGHT_KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_THOUGHT_KINDS = ("thinking", "thought", "reasoning", "redacted")
 
 
 @dataclass(slots=True)
@@ -69,7 +69,9 @@ class ModelAnswer:
     @property
     def thoughts(self) -> str:
         """The model's reasoning, if it came in a field."""
-        return "".join(one for name in REASONING for one in _texts(self.kept.get(name)))
+        # Some servers send the same in two fields.
+        found = ("".join(_texts(self.kept.get(name))) for name in sorted(REASONING))
+        return next(filter(None, found), "")
 
     def add_content(self, content: Any) -> bool:
         """Add a text, a part of a content or a list of both; return whether what may be shown changed."""
@@ -80,8 +82,8 @@ class ModelAnswer:
             if content is not None and not isinstance(content, str):
                 raise TypeError("content is no text")
             return self.reply.add_text(content)
-        kind = content.get("type")
-        if kind in _THOUGHT_KINDS:
+        kind = str(content.get("type"))
+        if kind.startswith(_THOUGHT_KINDS):
             self.keep("reasoning_content", "".join(_texts(content)))
             return False
         if kind in {"tool_use", "tool_call", "function_call"}:
