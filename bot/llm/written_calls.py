@@ -98,7 +98,7 @@ _NUMBER = LazyPattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _LITERALS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 _CLOSING = {"{": "}", "[": "]"}
 _QUOTE = LazyPattern(r"\\[\s\S]|\"")
-_DEEPEST = 100
+_DEEPEST = 32
 _DECODER = json.JSONDecoder(strict=False)
 
 _NAMES = ("name", "tool_name", "tool", "function")
