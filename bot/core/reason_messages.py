@@ -178,7 +178,6 @@ REASONS = {
     "model_calls_too_many": N_(
         "the model asked for more in one answer than is carried out (at most {most_calls} tool calls, {most_arguments} characters); nothing was done"
     ),
-    "gguf_cut_off": N_("{name}: the answer was cut off"),
     "gguf_unreadable": N_("cannot read the model {path}: {why}"),
     "gguf_not_one": N_("{path} is not a GGUF file"),
     "gguf_library_missing": N_("xllamacpp is missing: {command}"),

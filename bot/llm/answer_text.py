@@ -8,8 +8,11 @@ Rule 3: a draft shows neither reasoning nor what may become a call.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from bot.core.patterns import LazyPattern
 from bot.llm.bounds import MOST_TEXT
+from bot.llm.written_calls import HALF_MARK, MARK, may_be_calls
 
 _NEXT_CHANNEL = r"<\|end\|>|(?=<\|(?:start|channel)\|>)"
 _THOUGHTS = {
@@ -22,14 +25,20 @@ _THOUGHTS = {
     "<|channel>thought": r"<channel\|>",
     "<|channel|>analysis": _NEXT_CHANNEL,
     "<|start|>assistant<|channel|>analysis": _NEXT_CHANNEL,
-    "<|channel|>final<|message|>": "",
-    "<|start|>assistant<|channel|>final<|message|>": "",
+    **{
+        f"{start}<|channel|>{shown}<|message|>": ""
+        for start in ("", "<|start|>assistant")
+        for shown in ("final", "commentary")
+    },
     "<|start|>assistant<|message|>": "",
 }
 """What opens reasoning at the beginning of a text, and the pattern of what ends it."""
 
 _ENDS = {opening: LazyPattern(f"(?i:{end})") for opening, end in _THOUGHTS.items()}
-_CLOSED = LazyPattern(r"(?i:</(?:think|thinking|thought|reasoning|seed:think)>)|assistantfinal")
+_CLOSED = LazyPattern(
+    r"(?i:</(?:think|thinking|thought|reasoning|seed:think)>)|assistantfinal"
+    r"|assistant(?=commentary to=)"
+)
 _UNTOLD = "analysis"
 """How gpt-oss begins where a server drops the marks of its channels."""
 
@@ -37,35 +46,40 @@ _LONGEST = 48
 """Characters of the longest tag, with some to spare."""
 
 _QUOTES = frozenset("`'\"")
-_MARK = LazyPattern(
-    r"<(?:\||｜)|<(?:/?tool_|antml:|minimax:|function|invoke|end_of_turn)|\[TOOL_CALLS"
+_SPECIAL = LazyPattern(
+    r"<\|channel\|>analysis<\|message\|>[\s\S]*?(?:<\|end\|>|\Z)"
+    r"|<\|(?:end|return|im_end|eot_id)\|>(?:assistant\b)?|<\|start\|>(?:assistant\b)?(?!assistant to=| to=)"
+    r"|<\|channel\|>\w{1,20}<\|message\|>|<end_of_turn>"
 )
-_HALF_MARK = LazyPattern(r"(?:<[^\s>]{0,20}>?|\[[A-Z_]{0,10})\Z")
-_BARE_CALLS = ("{", "[{", "```json", "```tool")
-_SPECIAL = LazyPattern(r"<\|(?:end|return|im_end|eot_id|start)\|>(?:assistant\b)?|<end_of_turn>")
 
 
 class AnswerText:
-    """The answer in a text that grows.
+    """The answer in a text that grows: one that may be a call, without marks, of the tools with these names.
+
+    Nothing is shown before a tag has closed if the model, which opens none, is ``held``.
 
     Attributes:
         text: The answer so far, calls that are written in it included.
         draft: What may be shown of it.
+        unended: Reasoning that no tag has ended.
         thought: Whether the reasoning came otherwise, so that the text holds none that it does not open.
-        held: Whether nothing is shown before a tag has closed, as this model opens none.
         closed: Whether a tag was closed that was not opened.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Collection[str] = (), *, held: bool = False) -> None:
         self.text = ""
         self.draft = ""
-        self.thought = self.held = self.closed = False
+        self.unended = ""
+        self.thought = self.closed = False
+        self._held = held
+        self._names = names
         self._head: str | None = ""
         self._parted = False
         self._end: LazyPattern | None = None
         self._tag: int | None = 0
         self._mark = 0
         self._cut: int | None = None
+        self._bare = bool(names)
 
     def add(self, text: str) -> None:
         """Append text."""
@@ -82,6 +96,8 @@ class AnswerText:
             if self._head is not None and self._end is None:
                 self._answer("")
             self._close(last=True)
+        if self._head is not None:
+            self.unended, self._head = self.unended + self._head, ""
         text = self.text.lstrip() if self.thought else self.text
         return _SPECIAL.sub("", text) if "<" in text else text
 
@@ -90,8 +106,10 @@ class AnswerText:
         while self._head is not None:
             if self._end is not None:
                 if (found := self._end.search(self._head)) is None:
+                    self.unended += self._head[:-_LONGEST][: MOST_TEXT - len(self.unended)]
                     self._head = self._head[-_LONGEST:]
                     return
+                self.unended = ""
                 self._head, self._end, self._parted = self._head[found.end() :], None, True
             begun = self._head.lstrip()[:_LONGEST].lower()
             opening = next((one for one in _THOUGHTS if begun.startswith(one)), None)
@@ -125,25 +143,30 @@ class AnswerText:
             or not _QUOTES.isdisjoint(near)
             or near == "  "
             or before.count("```") % 2
-            or found[0].lower().replace("/", "") in opened
-            or (found[0] == "assistantfinal" and not opened.startswith(_UNTOLD))
+            or (found[0][0] == "<" and found[0].lower().replace("/", "") in opened)
+            or (found[0].startswith("assistant") and not opened.startswith(_UNTOLD))
         ):
             return
         self.closed = True
         self.text, self._head, self._parted, self._mark, self._cut = "", after, True, 0, None
+        self._bare = bool(self._names)
         self._open()
 
     def _show(self) -> None:
         if self._cut is None:
-            found = _MARK.search(self.text, self._mark)
-            self._mark = max(0, len(self.text) - _LONGEST)
+            found = MARK.search(self.text, self._mark)
             self._cut = found.start() if found else None
+        begun = self.text[:400].lstrip()[:9]
+        untold = _UNTOLD.startswith(begun[:8]) and (len(begun) < 9 or begun[8].isupper())
+        # Whoever writes on behind a fence writes no call.
+        fence = self.text.rfind("```", max(3, self._mark - 3))
+        ended = fence >= 0 and begun.startswith("```") and self.text[fence + 3 :].strip() != ""
+        self._bare = self._bare and not ended and may_be_calls(self.text, self._names)
+        self._mark = max(0, len(self.text) - _LONGEST)
         end = self._cut
         if end is None:
-            half = _HALF_MARK.search(self.text, self._mark)
+            half = HALF_MARK.search(self.text, self._mark)
             end = half.start() if half else len(self.text)
-        begun = self.text.lstrip()[:9]
-        bare = begun.startswith(_BARE_CALLS) or any(one.startswith(begun) for one in _BARE_CALLS)
-        untold = _UNTOLD.startswith(begun[:8]) and (len(begun) < 9 or begun[8].isupper())
-        hidden = bare or untold or (self.held and not self.closed)
-        self.draft = "" if hidden else self.text[:end]
+        hidden = self._bare or untold or (self._held and not self.closed)
+        shown = "" if hidden else self.text[:end]
+        self.draft = shown.lstrip() if self.thought else shown

@@ -16,22 +16,14 @@ from bot.llm.base import CapabilityProfile, ChatMessage, ModelRequest, OnText
 from bot.llm.http.answer import ModelAnswer
 from bot.llm.http.chat_completions import ChatCompletions
 from bot.llm.http.providers import ModelServer
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors
 from bot.llm.openai_format import newest_marked
-from bot.llm.price_table import price_entry
+from bot.llm.prices import price_entry
 from bot.llm.provider_model import ProviderModel
-
-_NO_KEY = "no-key"
 
 
 class LiteLLMModel(ProviderModel):
-    """A chat model called through litellm; see ``ProviderModel``.
-
-    Args:
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
-        timeout: Seconds of silence from the provider before a call fails.
-    """
+    """A chat model called through litellm, which knows address and key where they are None."""
 
     def __init__(
         self,
@@ -83,7 +75,7 @@ class LiteLLMModel(ProviderModel):
         if self._server.key is None:
             keys = litellm.validate_environment(model=self._name)["missing_keys"]
             if missing := [key for key in keys if key.endswith("_API_KEY")]:
-                self._key = _NO_KEY
+                self._key = NO_KEY
                 if not self._server.address:
                     self._server = replace(self._server, missing_key=" or ".join(missing))
 

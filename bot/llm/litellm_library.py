@@ -33,6 +33,9 @@ _ENVIRONMENT = {
     # takes ten times as long as the rest of the call; this path posts the JSON as it is.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
 }
+NO_KEY = "no-key"
+"""Stands for the key of a server that needs none: litellm demands one."""
+
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 _users = 0  # handles that share litellm's connections; the last one closes them
@@ -72,12 +75,7 @@ class LiteLLMHandle:
 
 @contextmanager
 def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
-    """Map litellm's exceptions to the errors of ``bot.core.errors``.
-
-    Args:
-        name: The model's name, for the text.
-        secret: An API key that must not be in the text.
-    """
+    """Map litellm's exceptions to the errors of ``bot.core.errors``, without the secret in their texts."""
     import aiohttp
     import httpx
     import openai
@@ -141,12 +139,7 @@ def _load() -> ModuleType:
 
 
 def bound_responses(transports: Any) -> None:
-    """Limit the size of the responses that litellm reads.
-
-    Args:
-        transports: The module ``litellm.llms.custom_httpx.aiohttp_transport``, whose transport all
-            requests use.
-    """
+    """Limit the responses that litellm reads, given the module whose transport all requests use."""
     import httpx
 
     from bot.core.response_limits import limit_response

@@ -6,8 +6,8 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -29,7 +29,6 @@ _TOOL = ToolSpec(
         "required": ["a", "b"],
     },
 )
-_OTHERS = ("stream", "tools", "forced", "json", "images", "usage")
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string"}},
@@ -76,90 +75,82 @@ class ModelChecks:
 
 
 async def check_model(model: Model, *, seconds: float) -> ModelChecks:
-    """Call a model once for each capability.
-
-    Args:
-        model: The model, without fallbacks: they would hide what it cannot do.
-        seconds: The most seconds for each call.
-    """
-    answers = await _checked("answers", lambda: _answers(model), seconds, needed=True)
+    """Call a model, which has no fallbacks, once for each capability, each call within some seconds."""
+    answers, _first = await _check(model, "answers", seconds, needed=True)
+    price = await list_price(model.name)
     if not answers.works or model.name == "offline":
         # The notebook is no model; nothing else can be asked of it.
-        rest = tuple(Check(name, None) for name in _OTHERS)
-        return ModelChecks((answers, *rest), None, await list_price(model.name))
-    seen: list[float] = []
+        rest = (Check(name, None) for name in _REQUESTS if name != "answers")
+        return ModelChecks((answers, *rest), None, price)
     profile = model.profile
-    checks = (
-        answers,
-        await _checked("stream", lambda: _streams(model, seen), seconds, needed=True),
-        await _checked("tools", lambda: _calls(model, "auto"), seconds, needed=profile.tools),
-        await _checked("forced", lambda: _calls(model, _TOOL.name), seconds, needed=profile.tools),
-        await _checked("json", lambda: _json(model), seconds, needed=profile.json_schema),
-        await _images(model, seconds),
-        await _checked("usage", lambda: _usage(model), seconds),
-    )
-    return ModelChecks(checks, next(iter(seen), None), await list_price(model.name))
+    needed = {
+        "stream": True,
+        "tools": profile.tools,
+        "forced": profile.tools,
+        "json": profile.json_schema,
+        "images": profile.vision,
+        "usage": False,
+    }
+    checks, first_token = [answers], None
+    for name, is_needed in needed.items():
+        if name == "images" and not profile.vision:
+            checks.append(Check(name, None, detail=_("tapebot sends it none")))
+            continue
+        check, first = await _check(model, name, seconds, needed=is_needed)
+        checks.append(check)
+        first_token = first_token or first
+    return ModelChecks(tuple(checks), first_token, price)
 
 
 async def check_answers_and_tools(model: Model, *, seconds: float) -> tuple[Check, Check]:
-    """Call a model twice: for an answer, and for a tool call if it answers.
-
-    Args:
-        model: The model, without fallbacks.
-        seconds: The most seconds for each call.
+    """Call a model, which has no fallbacks, for an answer, and for a tool call if it answers.
 
     Raises:
         ModelUnavailable: A package or a file is missing.
     """
-    passed = (ModelUnavailable,)
-    answers = await _checked(
-        "answers", lambda: _answers(model), seconds, needed=True, passed=passed
+    answers, _first = await _check(
+        model, "answers", seconds, needed=True, passed=(ModelUnavailable,)
     )
     if not answers.works or not model.profile.tools:
         return answers, Check("tools", None)
-    return answers, await _checked("tools", lambda: _calls(model, "auto"), seconds, needed=True)
+    return answers, (await _check(model, "tools", seconds, needed=True))[0]
 
 
-async def _checked(
+async def _check(
+    model: Model,
     name: str,
-    run: Callable[[], Awaitable[str]],
     seconds: float,
     *,
-    needed: bool = False,
+    needed: bool,
     passed: tuple[type[ModelError], ...] = (),
-) -> Check:
-    """Run a check, which returns why the capability does not work; empty if it does."""
+) -> tuple[Check, float | None]:
+    """Make the call of a check; return what came of it, and the seconds to the first streamed text."""
+    request, judge = _REQUESTS[name]
+    began, seen = anyio.current_time(), []
+
+    def on_text(_text: str) -> None:
+        seen.append(anyio.current_time() - began)
+
     try:
         with anyio.fail_after(seconds):
-            why = await run()
+            reply = await model.complete(request, on_text if name == "stream" else None)
+        why = judge(reply)
+        if name == "stream" and not seen:
+            why = _("no text was streamed")
     except passed:
         raise
     except ModelError as error:
         why = f"{error}"
     except TimeoutError:
         why = _("no answer within {seconds:g} seconds", seconds=seconds)
-    return Check(name, not why, needed, why)
+    return Check(name, not why, needed, why), next(iter(seen), None)
 
 
-async def _answers(model: Model) -> str:
-    reply = await _ask(model, "Answer with one word: ready")
+def _answered(reply: ModelReply) -> str:
     return "" if reply.content.strip() else _("the answer is empty")
 
 
-async def _streams(model: Model, seen: list[float]) -> str:
-    began, parts = anyio.current_time(), []
-
-    def on_text(text: str) -> None:
-        seen.append(anyio.current_time() - began)
-        parts.append(text)
-
-    await model.complete(_request("Count from one to five, in words."), on_text)
-    return "" if parts else _("no text was streamed")
-
-
-async def _calls(model: Model, choice: str) -> str:
-    request = _request("What is 17 + 25? Use the tool add_numbers.")
-    reply = await model.complete(replace(request, tools=(_TOOL,), tool_choice=choice))
+def _called(reply: ModelReply) -> str:
     call = next((call for call in reply.tool_calls if call.name == _TOOL.name), None)
     if call is None:
         return _("it did not call the tool")
@@ -171,9 +162,7 @@ async def _calls(model: Model, choice: str) -> str:
     return "" if fits else _("its arguments do not fit the tool")
 
 
-async def _json(model: Model) -> str:
-    request = _request("Which city is the capital of France?")
-    reply = await model.complete(replace(request, json_schema=_SCHEMA))
+def _wrote_json(reply: ModelReply) -> str:
     try:
         answer = json.loads(reply.content)
     except ValueError:
@@ -182,38 +171,8 @@ async def _json(model: Model) -> str:
     return "" if fits else _("the answer does not fit the schema")
 
 
-async def _images(model: Model, seconds: float) -> Check:
-    if not model.profile.vision:
-        return Check("images", None, detail=_("tapebot sends it none"))
-    return await _checked("images", lambda: _sees(model), seconds, needed=True)
-
-
-async def _sees(model: Model) -> str:
-    url = f"data:image/png;base64,{base64.b64encode(_red_square()).decode()}"
-    content = [
-        {"type": "text", "text": "Which colour is this square? Answer with one word, in English."},
-        {"type": "image_url", "image_url": {"url": url}},
-    ]
-    request = ModelRequest([{"role": "user", "content": content}], max_tokens=_TOKENS)
-    reply = await model.complete(request)
-    return "" if "red" in reply.content.lower() else _("it did not see a red square")
-
-
-async def _usage(model: Model) -> str:
-    reply = await _ask(model, "Answer with one word: ready")
-    return "" if reply.usage_reported else _("tokens are estimated")
-
-
-async def _ask(model: Model, text: str) -> ModelReply:
-    return await model.complete(_request(text))
-
-
-def _request(text: str) -> ModelRequest:
-    return ModelRequest([{"role": "user", "content": text}], max_tokens=_TOKENS)
-
-
-def _red_square(side: int = 32) -> bytes:
-    """Return a PNG image of a red square."""
+def _red_square(side: int = 32) -> str:
+    """Return a PNG image of a red square as a data URL."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checksum = struct.pack(">I", zlib.crc32(kind + data))
@@ -222,4 +181,33 @@ def _red_square(side: int = 32) -> bytes:
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     rows = (b"\x00" + b"\xff\x00\x00" * side) * side
     image = chunk(b"IDAT", zlib.compress(rows))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + image + chunk(b"IEND", b"")
+    image = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + image + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+def _request(content: Any, **more: Any) -> ModelRequest:
+    return ModelRequest([{"role": "user", "content": content}], max_tokens=_TOKENS, **more)
+
+
+_READY = _request("Answer with one word: ready")
+_SUM = "What is 17 + 25? Use the tool add_numbers."
+_PICTURE = [
+    {"type": "text", "text": "Which colour is this square? Answer with one word, in English."},
+    {"type": "image_url", "image_url": {"url": _red_square()}},
+]
+_REQUESTS: dict[str, tuple[ModelRequest, Callable[[ModelReply], str]]] = {
+    "answers": (_READY, _answered),
+    "stream": (_request("Count from one to five, in words."), lambda _reply: ""),
+    "tools": (_request(_SUM, tools=(_TOOL,)), _called),
+    "forced": (_request(_SUM, tools=(_TOOL,), tool_choice=_TOOL.name), _called),
+    "json": (
+        _request("Which city is the capital of France?", json_schema=_SCHEMA),
+        _wrote_json,
+    ),
+    "images": (
+        _request(_PICTURE),
+        lambda reply: "" if "red" in reply.content.lower() else _("it did not see a red square"),
+    ),
+    "usage": (_READY, lambda reply: "" if reply.usage_reported else _("tokens are estimated")),
+}
+"""What is asked for each check, and why an answer fails it; "" if it does not."""

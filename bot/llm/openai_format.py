@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
@@ -33,12 +34,7 @@ def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def tool_choice(wanted: str, forcing: str) -> Any:
-    """Return the ``tool_choice`` of a request.
-
-    Args:
-        wanted: ``auto``, ``none``, or the name of the tool that must be called.
-        forcing: How it is forced, one of ``FORCINGS``.
-    """
+    """Return the ``tool_choice`` of a request: auto, none, or a tool that is forced by one of ``FORCINGS``."""
     if wanted in {"auto", "none"}:
         return wanted
     if forcing == "named":
@@ -52,12 +48,7 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def split_tail(message: ChatMessage, length: int) -> tuple[ChatMessage, list[dict[str, Any]]]:
-    """Return a request's last message without its tail, and the tail as content parts.
-
-    Args:
-        message: The message.
-        length: The request's ``tail_length``.
-    """
+    """Return a request's last message without its tail, and the tail as content parts."""
     content = message.get("content")
     if not length or not content:
         return message, []
@@ -107,6 +98,16 @@ def _own(message: ChatMessage, origin: str) -> ChatMessage:
     ]
     own = {name: value for name, value in rest.items() if name in MESSAGE_FIELDS}
     return own | ({"tool_calls": calls} if calls else {})
+
+
+def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments; text that is no JSON object, as the value of ``malformed``."""
+    written = call["function"].get("arguments")
+    try:
+        read = json.loads(written or "{}")
+    except ValueError:
+        read = written
+    return read if isinstance(read, dict) else {"malformed": read}
 
 
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -16,13 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class PluginModel(Model):
-    """A plug-in's model; one that cannot be created refuses every call, so that others go on.
-
-    Args:
-        name: The model's name in the settings.
-        plugin: The plug-in.
-        create: Creates the model, given the plug-in's object.
-    """
+    """A plug-in's model; one that cannot be created refuses every call, so that others go on."""
 
     def __init__(self, name: str, plugin: Plugin, create: Callable[[Plugin], Model]) -> None:
         self._name = name

@@ -45,12 +45,7 @@ _FAMILIES: tuple[tuple[LazyPattern, CapabilityProfile], ...] = tuple(
 
 
 def profile_for(name: str, info: Mapping[str, Any] | None = None) -> CapabilityProfile:
-    """Return a model's capabilities.
-
-    Args:
-        name: As in the settings, e.g. ``anthropic/claude-sonnet-4-5`` or ``ollama_chat/qwen3:4b``.
-        info: The model's entry in litellm's price list, if it is loaded and has one.
-    """
+    """Return a model's capabilities, given its entry in litellm's price list if there is one."""
     if _LOCAL.match(name):
         return _local(name)
     profile = next(

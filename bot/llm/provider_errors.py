@@ -86,14 +86,7 @@ _OF_CONTENT = frozenset({400, 413, 415, 422, 451})
 def model_error(
     exc: Exception, *, name: str, now: datetime, secret: str | None = None
 ) -> ModelError:
-    """Return the ``ModelError`` for a provider's exception.
-
-    Args:
-        exc: The exception as the client raised it.
-        name: The model's name, for the text.
-        now: The current time, aware; a ``Retry-After`` may be a date.
-        secret: An API key that must not be in the text.
-    """
+    """Return the ``ModelError`` for a client's exception, without the secret in its text."""
     cause = getattr(exc, "original_exception", None) or exc
     status = getattr(cause, "status_code", None)
     whole = str(cause)
@@ -169,13 +162,7 @@ def _headers(*raised: Exception) -> Mapping[str, str]:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime, text: str = "") -> float | None:
-    """Return the seconds to wait that a response asks for; None if it does not.
-
-    Args:
-        headers: The headers, with names in lower case.
-        now: The current time, aware.
-        text: The error.
-    """
+    """Return the seconds to wait that headers, with names in lower case, or a text ask for; None if none."""
     milliseconds = headers.get("retry-after-ms", "")
     told = [f"{milliseconds}ms" if milliseconds else "", headers.get("retry-after", "")]
     told += [found[1] for found in [_WAIT.search(text)] if found]

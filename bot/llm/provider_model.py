@@ -48,11 +48,11 @@ from bot.llm.http.anthropic_messages import REPLY_TOOL
 from bot.llm.http.providers import ModelServer
 from bot.llm.instrumented import instrumented
 from bot.llm.openai_format import FORCINGS, MESSAGE_FIELDS, flatten_content, own_messages
-from bot.llm.price_table import call_cost
+from bot.llm.prices import call_cost
 from bot.llm.profiles import profile_for
 from bot.llm.provider_errors import UNREADABLE_REPLY, is_of_account, is_rate_limit, named_limit
-from bot.llm.streamed_reply import finish_reason, with_ids
-from bot.llm.written_calls import as_text, read_calls
+from bot.llm.streamed_reply import StreamedReply, finish_reason
+from bot.llm.written_calls import as_text
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,7 @@ class ProviderModel(Model):
         profile: CapabilityProfile,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        forcing: str = FORCINGS[0],
     ) -> None:
         self._name = name
         self._server = server
@@ -103,7 +104,7 @@ class ProviderModel(Model):
         self._max_tokens = max_tokens
         self._entry: dict[str, Any] | None = None
         self._origin = f"{name}@{urlsplit(server.address).hostname or ''}"
-        self._refused: frozenset[str] = frozenset()
+        self._refused = frozenset(FORCINGS[: FORCINGS.index(forcing)])
         self._doubted: set[str] = set()
         self._in_vain = ""
         self._takes_tools = self._calls_tools = False
@@ -146,6 +147,7 @@ class ProviderModel(Model):
                 Reason("model_no_key", model=self._name, variable=self._server.missing_key)
             )
         trial, first, refused = "", None, self._refused
+        forced = request.tool_choice not in {"auto", "none"}
         trials: list[str] | None = None
         while True:
             sent = as_text(request) if "tools" in (trial, *self._profile.without) else request
@@ -157,13 +159,17 @@ class ProviderModel(Model):
             body = self._wire.body(
                 replace(sent, messages=messages), self._form(on_text is not None, refused)
             )
-            answer = ModelAnswer()
-            answer.reply.answer.held = self._thinks_untold
+            reply = StreamedReply(
+                request.tools,
+                bare=request.json_schema is None and (not self._calls_tools or forced),
+                held=self._thinks_untold,
+            )
+            answer = ModelAnswer(reply)
             try:
                 with self._map_errors(), self._map_malformed():
                     await self._send(answer, body, on_text)
                     self._check_end(answer)
-                    reply = self._reply(request, body, answer)
+                    made = self._reply(request, body, answer)
             except ModelError as error:
                 if named := _named(error, request, body, refused):
                     refused |= {named}
@@ -179,7 +185,7 @@ class ProviderModel(Model):
             self._keep(refused, trial, body, str(first and first.__cause__))
             self._takes_tools |= "tools" in body
             self._in_vain, self._was_long = "", False
-            return reply
+            return made
 
     def _form(self, stream: bool, refused: frozenset[str]) -> CallForm:
         return CallForm(
@@ -269,18 +275,16 @@ class ProviderModel(Model):
     def _reply(
         self, request: ModelRequest, body: dict[str, Any], answer: ModelAnswer
     ) -> ModelReply:
-        content, calls = answer.reply.answer.finish(), answer.reply.calls()
-        self._thinks_untold |= answer.reply.answer.closed
-        ending = answer.reply.finish_reason
-        if request.json_schema is not None and calls and calls[0].name == REPLY_TOOL:
+        calls, ending = answer.reply.calls(), answer.reply.finish_reason
+        if request.json_schema is None:
+            self._calls_tools |= bool(calls)
+            content, calls = answer.reply.content_and_calls(answer.thoughts)
+        elif calls and calls[0].name == REPLY_TOOL:
             content, calls = calls[0].arguments, ()
             ending = "stop" if ending == "tool_calls" else ending
-        elif request.json_schema is None:
-            self._calls_tools |= bool(calls)
-            left, written = read_calls(content, request.tools, bare=not self._calls_tools)
-            if not calls and request.tools and not (self._calls_tools and left):
-                calls = with_ids(written)
-            content = left
+        else:
+            content = answer.reply.answer.finish()
+        self._thinks_untold |= answer.reply.answer.closed
         if not content.strip() and not calls and ending in {"content_filter", "length"}:
             filtered = ending == "content_filter"
             reason = "model_filtered" if filtered else "answer_cut_off"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import anyio
@@ -22,7 +23,7 @@ from bot.llm.call_slots import CallSlots
 
 logger = logging.getLogger(__name__)
 
-LONGEST_WAIT = 60.0
+_LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer wait is not retried."""
 
 _LEAST_TIMEOUT = 0.001
@@ -47,17 +48,22 @@ class Warmable(Protocol):
         ...
 
 
+def pause_after(deadline: float, error: Exception) -> bool | float:
+    """Return whether a call is made again after an error, or the seconds after which it is."""
+    if not isinstance(error, TransientModelError):
+        return False
+    logger.info("a model call failed and may be retried: %s", error)
+    if error.retry_after is None:
+        return True
+    in_time = anyio.current_time() + error.retry_after <= deadline
+    return error.retry_after if error.retry_after <= _LONGEST_WAIT and in_time else False
+
+
 class RetryingModel(Model):
-    """Retry a model's calls after transient errors.
+    """Retry a model's calls after transient errors, until ``timeout_total`` seconds have passed.
 
-    A retried stream starts anew: ``on_text`` gets the new text from its beginning.
-
-    Args:
-        inner: The model.
-        attempts: The most calls in all.
-        timeout_total: Seconds after which no further attempt begins.
-        slots: Limit concurrent calls of all models that share them; waiting for the next attempt
-            takes none.
+    A retried stream starts anew: ``on_text`` gets the new text from its beginning. Waiting for the
+    next attempt takes no slot.
     """
 
     def __init__(
@@ -106,22 +112,13 @@ class RetryingModel(Model):
                 raise failed.pop()
             return await self._once(request, on_text)
 
-        def backoff(exc: Exception) -> bool | float:
-            if not isinstance(exc, TransientModelError):
-                return False
-            logger.info("a model call failed and may be retried: %s", exc)
-            if exc.retry_after is None:
-                return True
-            in_time = anyio.current_time() + exc.retry_after <= deadline
-            return exc.retry_after if exc.retry_after <= LONGEST_WAIT and in_time else False
-
         call = stamina.AsyncRetryingCaller(
             attempts=self._attempts,
             timeout=max(deadline - anyio.current_time(), _LEAST_TIMEOUT),
             wait_initial=0.5,
             wait_max=20.0,
         )
-        return await call(backoff, attempt)
+        return await call(partial(pause_after, deadline), attempt)
 
     async def warm(self) -> None:
         """Load the model, if it can be loaded ahead of time."""

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import io
-import logging
+from functools import partial
 
 import anyio
 import stamina
 
 from bot.core.errors import ModelError, TransientModelError
 from bot.core.i18n import _
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
-from bot.llm.retry import LONGEST_WAIT
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors, response_usage
+from bot.llm.retry import pause_after
 from bot.llm.spender import report_usage
-
-logger = logging.getLogger(__name__)
 
 TIMEOUT = 60.0
 """Seconds to wait for one response."""
 
-_NO_KEY = "no-key"
-
 
 class Transcriber:
-    """A transcription model called through litellm.
-
-    Args:
-        name: litellm's name, such as ``openai/whisper-1``.
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
-        attempts: The most calls in all.
-        timeout: Seconds to wait for one response.
-        timeout_total: The most seconds that a transcription takes, retries included.
-    """
+    """A transcription model called through litellm, with retries; times are seconds."""
 
     def __init__(
         self,
@@ -72,21 +59,11 @@ class Transcriber:
             ModelError: The provider sent no transcript.
         """
         deadline = anyio.current_time() + self._timeout_total
-
-        def backoff(exc: Exception) -> bool | float:
-            if not isinstance(exc, TransientModelError):
-                return False
-            logger.info("a transcription failed and may be retried: %s", exc)
-            if exc.retry_after is None:
-                return True
-            in_time = anyio.current_time() + exc.retry_after <= deadline
-            return exc.retry_after if exc.retry_after <= LONGEST_WAIT and in_time else False
-
         call = stamina.AsyncRetryingCaller(
             attempts=self._attempts, timeout=self._timeout_total, wait_initial=0.5, wait_max=10.0
         )
         with anyio.move_on_at(deadline):
-            return await call(backoff, self._once, audio, name)
+            return await call(partial(pause_after, deadline), self._once, audio, name)
         raise TransientModelError(_("{name}: no answer in time", name=self._name))
 
     async def aclose(self) -> None:
@@ -107,7 +84,7 @@ class Transcriber:
                 num_retries=0,
                 drop_params=True,
                 api_base=self._api_base,
-                api_key=self._api_key or (_NO_KEY if self._api_base else None),
+                api_key=self._api_key or (NO_KEY if self._api_base else None),
             )
         usage = response_usage(answer)
         if usage.prompt_tokens or usage.cost is not None:

@@ -11,24 +11,15 @@ from bot.core.errors import ModelAuthError, ModelError
 from bot.core.i18n import _
 from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors, response_usage
+from bot.llm.litellm_library import NO_KEY, LiteLLMHandle, map_litellm_errors, response_usage
 from bot.llm.spender import report_usage
 
 TIMEOUT = 30.0
 """Seconds to wait for one response."""
 
-_NO_KEY = "no-key"
-
 
 class LiteLLMEmbedder(Embedder):
-    """An embedding model called through litellm.
-
-    Args:
-        name: litellm's name, such as ``openai/text-embedding-3-small``.
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
-        timeout: Seconds to wait for one response.
-    """
+    """An embedding model called through litellm, which knows address and key where they are None."""
 
     def __init__(
         self,
@@ -103,14 +94,10 @@ class LiteLLMEmbedder(Embedder):
             raise ModelAuthError(
                 _("{name}: no API key; set {names}", name=self._name, names=" or ".join(names))
             )
-        return _NO_KEY if names else None
+        return NO_KEY if names else None
 
     def _vectors(self, answer: Any) -> Iterable[Vector]:
-        """Yield the vectors of a response, normalized to length 1.
-
-        Raises:
-            ModelError: The response holds no valid vectors.
-        """
+        """Yield the vectors of a response, normalized to length 1."""
         import numpy as np
 
         for other in sorted(answer.data or (), key=lambda never: int(never["index"])):

@@ -111,12 +111,7 @@ def _load() -> _Encoder:
 
 
 def _file(package: str, name: str) -> Path:
-    """Return the path of a file in an installed package.
-
-    Raises:
-        ImportError: The package is not installed.
-        ModelUnavailable: The package has no such file.
-    """
+    """Return the path of a file in an installed package."""
     module_spec = find_spec(package)
     if module_spec is None or module_spec.origin is None:
         raise ModuleNotFoundError(

@@ -14,12 +14,7 @@ LOCAL = "local"
 def build_embedder(
     name: str, *, api_base: str | None = None, api_key: str | None = None
 ) -> Embedder:
-    """Create an embedding model; nothing heavy is loaded yet.
-
-    Args:
-        name: ``local``, or litellm's name of a model.
-        api_base: The provider's base URL; None for litellm's default.
-        api_key: The API key; None takes it from the provider's environment variable.
+    """Create the model ``local``, or one of litellm's; nothing heavy is loaded yet.
 
     Raises:
         ModelUnavailable: A package is missing; the text says how to install it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -18,6 +18,10 @@ EventFraming = Literal["sse", "lines"]
 MOST_REASONING = 200_000
 """Characters of a reply's reasoning; a longer one is not carried to the next call."""
 
+REASONING = frozenset({"reasoning_content", "reasoning", "thinking", "thinking_blocks"})
+"""Fields of an answer's message that are the model's reasoning."""
+
+_TEXTS = ("text", "thinking", "refusal", "content", "value", "summary")
 _MOST_LEVELS = 100
 """Levels of lists and objects in it; a tape records 200."""
 
@@ -41,6 +45,9 @@ class ReportedUsage:
     cost: float | None = None
 
 
+_THOUGHT_KINDS = ("thinking", "thought", "reasoning", "redacted")
+
+
 @dataclass(slots=True)
 class ModelAnswer:
     """An answer, as far as it was received.
@@ -49,19 +56,66 @@ class ModelAnswer:
         reply: Text, tool calls and finish reason.
         usage: What the server reports; None if it reports nothing.
         ended: Whether the server said that the answer is complete.
+        thought_at: Index of the newest block of reasoning, in protocols that have them.
         kept: Fields of the assistant's message, such as reasoning, that the server wants back with its calls.
     """
 
     reply: StreamedReply = field(default_factory=StreamedReply)
     usage: ReportedUsage | None = None
     ended: bool = False
+    thought_at: int | None = None
     kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def thoughts(self) -> str:
+        """The model's reasoning, if it came in a field."""
+        # Some servers send the same in two fields.
+        found = ("".join(_texts(self.kept.get(name))) for name in sorted(REASONING))
+        return next(filter(None, found), "")
+
+    def add_content(self, content: Any) -> bool:
+        """Add a text, a part of a content or a list of both; return whether what may be shown changed."""
+        if isinstance(content, list):
+            grew = [self.add_content(one) for one in content]
+            return any(grew)
+        if not isinstance(content, Mapping):
+            if content is not None and not isinstance(content, str):
+                raise TypeError("content is no text")
+            return self.reply.add_text(content)
+        kind = str(content.get("type"))
+        if kind.startswith(_THOUGHT_KINDS):
+            self.keep("reasoning_content", "".join(_texts(content)))
+            return False
+        if kind in {"tool_use", "tool_call", "function_call"}:
+            self.add_use(content, None)
+            return False
+        return self.reply.add_text("".join(_texts(content)))
+
+    def add_use(self, part: Mapping[str, Any], index: int | None) -> None:
+        """Add a call that is a part of the content, or the start of one."""
+        told = part.get("input", part.get("arguments"))
+        names = ("type", "name", "input", "arguments")
+        rest = {name: value for name, value in part.items() if name not in names}
+        function = {"name": part.get("name"), "arguments": told}
+        self.reply.add_call({"function": function, **rest, "index": index}, whole=index is None)
 
     def keep(self, name: str, value: Any) -> None:
         """Keep a field, or what a piece adds to it."""
+        self.reply.answer.thought |= bool(value) and name in REASONING
         before = self.kept.get(name)
         grows = type(before) is type(value) and isinstance(value, (str, list))
         self.kept[name] = before + value if grows else value
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield the texts in a part of a content, whatever its field is called."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for one in content:
+            yield from _texts(one)
+    elif isinstance(content, Mapping):
+        yield from _texts(next((content[name] for name in _TEXTS if content.get(name)), None))
 
 
 def carried(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, part_text, split_tail
+from bot.llm.openai_format import arguments_of, least_of, part_text, split_tail
 
 DEFAULT_MAX_TOKENS = 8_192
 """The most tokens of a reply if nothing else is set: this protocol demands a number."""
@@ -26,6 +26,7 @@ REPLY_TOOL = "reply"
 
 _VERSION = "2023-06-01"
 _THINKING = "thinking_blocks"
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _EPHEMERAL = {"type": "ephemeral"}
 _PASSED = frozenset({"temperature", "top_p", "top_k", "metadata", "service_tier"})
 _ENDINGS = {
@@ -102,9 +103,10 @@ class AnthropicMessages:
         """Read an answer that is one JSON object."""
         if body.get("type") == "error":
             raise _error(body)
-        for index, block in enumerate(body["content"]):
+        content = body["content"]
+        for index, block in enumerate(content if isinstance(content, list) else [content]):
             _start_block(answer, index, block)
-        _read_usage(answer, body["usage"])
+        _read_usage(answer, body.get("usage") or {})
         _read_ending(answer, body)
         answer.ended = True
 
@@ -114,13 +116,13 @@ class AnthropicMessages:
         if kind == "error":
             raise _error(event)
         if kind == "message_start":
-            _read_usage(answer, event["message"].get("usage") or {})
+            _read_usage(answer, (event.get("message") or {}).get("usage") or {})
         elif kind == "content_block_start":
-            return _start_block(answer, event["index"], event["content_block"])
+            return _start_block(answer, event.get("index"), event.get("content_block"))
         elif kind == "content_block_delta":
-            return _extend_block(answer, event["index"], event["delta"])
+            return _extend_block(answer, event.get("index"), event.get("delta") or {})
         elif kind == "message_delta":
-            _read_ending(answer, event["delta"])
+            _read_ending(answer, event.get("delta") or {})
             _read_usage(answer, event.get("usage") or {})
         elif kind == "message_stop":
             answer.ended = True
@@ -165,26 +167,16 @@ def _message_blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         content = _blocks(message.get("content"))
         return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}]
     blocks = [*(message.get(_THINKING) or ()), *_blocks(message.get("content"))]
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        blocks.append(
-            {
-                **{name: one for name, one in call.items() if name not in {"type", "function"}},
-                "type": "tool_use",
-                "name": function["name"],
-                "input": _input(function.get("arguments")),
-            }
-        )
+    blocks += [
+        {
+            **{name: one for name, one in call.items() if name not in {"type", "function"}},
+            "type": "tool_use",
+            "name": call["function"]["name"],
+            "input": arguments_of(call),
+        }
+        for call in message.get("tool_calls") or ()
+    ]
     return blocks
-
-
-def _input(arguments: str | None) -> dict[str, Any]:
-    """Return a call's arguments; text that is no JSON object, as the value of ``malformed``."""
-    try:
-        read = json.loads(arguments or "{}")
-    except ValueError:
-        read = arguments
-    return read if isinstance(read, dict) else {"malformed": read}
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
@@ -215,36 +207,41 @@ def _tool_choice(wanted: str, forcing: str) -> dict[str, Any]:
     return {"type": "any" if forcing == "required" else "auto"}
 
 
-def _start_block(answer: ModelAnswer, index: int, block: Mapping[str, Any]) -> bool:
-    kind = block.get("type")
-    if kind == "text":
-        return answer.reply.add_text(block.get("text"))
+def _start_block(answer: ModelAnswer, index: int | None, block: Any) -> bool:
+    """Add a block, or the start of one; return whether the text grew."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
     if kind == "tool_use":
         # A streamed call begins with an empty input; its text follows.
-        function = {"name": block["name"], "arguments": block.get("input")}
-        rest = {name: one for name, one in block.items() if name not in {"type", "name", "input"}}
-        answer.reply.add_call({**rest, "index": index, "function": function})
-    elif kind in {"thinking", "redacted_thinking"}:
+        answer.add_use(block, index)
+    elif kind in _THOUGHTS:
         answer.keep(_THINKING, [dict(block)])
+        answer.thought_at = index
+    else:
+        return answer.add_content(block)
     return False
 
 
-def _extend_block(answer: ModelAnswer, index: int, delta: Mapping[str, Any]) -> bool:
+def _extend_block(answer: ModelAnswer, index: int | None, delta: Mapping[str, Any]) -> bool:
+    """Add what a delta says of a block, whose start may never have come; return whether the text grew."""
     kind = delta.get("type")
-    if kind == "text_delta":
-        return answer.reply.add_text(delta["text"])
     if kind == "input_json_delta":
-        answer.reply.add_call({"index": index, "function": {"arguments": delta["partial_json"]}})
+        function = {"arguments": delta.get("partial_json")}
+        answer.reply.add_call({"index": index, "function": function})
     elif kind in {"thinking_delta", "signature_delta"}:
         name = kind.removesuffix("_delta")
+        if _THINKING not in answer.kept or answer.thought_at != index:
+            _start_block(answer, index, {"type": "thinking", "thinking": ""})
         block = answer.kept[_THINKING][-1]
-        block[name] = block.get(name, "") + delta[name]
+        block[name] = (block.get(name) or "") + (delta.get(name) or "")
+    elif kind == "text_delta":
+        return answer.add_content(delta.get("text"))
     return False
 
 
 def _read_ending(answer: ModelAnswer, message: Mapping[str, Any]) -> None:
     if reason := message.get("stop_reason"):
         answer.reply.set_finish_reason(_ENDINGS.get(reason, reason))
+        answer.ended = True
 
 
 def _read_usage(answer: ModelAnswer, usage: Mapping[str, Any]) -> None:

@@ -26,7 +26,6 @@ from bot.llm.openai_format import (
     tools_json,
 )
 
-_REASONING = ("reasoning_content", "reasoning")
 _FOREIGN = frozenset({"thinking", "thinking_blocks"})
 """Fields of messages in which other protocols carry reasoning."""
 
@@ -34,9 +33,6 @@ _READ = frozenset(
     "role name content tool_calls function_call tool_call_id refusal annotations audio images index".split()
 )
 """Fields of an answer's message that are read, or that no server wants back."""
-
-_TEXTS = frozenset({"text", "output_text", "refusal"})
-"""Kinds of parts of a content that are the answer."""
 
 _ENDINGS = {
     **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
@@ -96,10 +92,12 @@ class ChatCompletions:
         """Read an answer that is one JSON object."""
         _raise_error(body)
         _read_usage(answer, body)
-        choice = body["choices"][0]
-        message = choice["message"]
-        _read_message(answer, message)
-        _read_ending(answer, choice)
+        if not body["choices"]:
+            raise ValueError("no choices")
+        # Some servers part text and calls into two choices.
+        for choice in body["choices"]:
+            _read_message(answer, choice["message"], whole=True)
+            _read_ending(answer, choice)
         answer.ended = True
 
     def read_event(self, answer: ModelAnswer, event: Any) -> bool:
@@ -111,10 +109,10 @@ class ChatCompletions:
             return False
         choice = choices[0]
         # Some servers end a stream with a whole message in place of a change, or send nothing else.
-        delta = choice.get("delta")
+        delta, whole = choice.get("delta"), False
         if delta is None and not (answer.reply.answer.text or answer.reply.calls()):
-            delta = choice.get("message")
-        grew = _read_message(answer, delta) if delta is not None else False
+            delta, whole = choice.get("message"), True
+        grew = _read_message(answer, delta, whole=whole) if delta is not None else False
         _read_ending(answer, choice)
         return grew
 
@@ -146,34 +144,17 @@ def _without(message: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
     return {**message, "tool_calls": left}
 
 
-def _read_message(answer: ModelAnswer, message: Mapping[str, Any]) -> bool:
+def _read_message(answer: ModelAnswer, message: Mapping[str, Any], *, whole: bool) -> bool:
     """Add a message, or a change of one, to the answer; return whether what may be shown changed."""
     for name, value in message.items():
         if name not in _READ and value not in (None, "", []):
             answer.keep(name, value)
-    if any(isinstance(message.get(name), str) and message[name] for name in _REASONING):
-        answer.reply.answer.thought = True
-    content = message.get("content") or message.get("refusal")
-    if isinstance(content, list):
-        content = "".join(_text_of(part, answer) for part in content)
-    elif content is not None and not isinstance(content, str):
-        raise TypeError("content is no text")
-    grew = answer.reply.add_text(content)
+    grew = answer.add_content(message.get("content") or message.get("refusal"))
     old_form = message.get("function_call")
-    for call in message.get("tool_calls") or ([{"function": old_form}] if old_form else ()):
-        answer.reply.add_call(call)
+    calls = message.get("tool_calls") or ([{"function": old_form}] if old_form else [])
+    for call in calls if isinstance(calls, list) else [calls]:
+        answer.reply.add_call(call or {}, whole=whole)
     return grew
-
-
-def _text_of(part: Any, answer: ModelAnswer) -> str:
-    """Return the text of a part of the content; reasoning is kept apart."""
-    kind = part.get("type") or "text"
-    if kind == "thinking":
-        thought = part.get("thinking") or ""
-        if not isinstance(thought, str):
-            thought = "".join(str(one.get("text", "")) for one in thought)
-        answer.keep("reasoning_content", thought)
-    return str(part.get("text") or "") if kind in _TEXTS else ""
 
 
 def _read_ending(answer: ModelAnswer, choice: Mapping[str, Any]) -> None:
@@ -205,11 +186,7 @@ def _read_usage(answer: ModelAnswer, body: Mapping[str, Any]) -> None:
 
 
 def _raise_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that an answer with status 200 reports, as OpenRouter's and vLLM's do.
-
-    Raises:
-        ServerError: The answer is an error.
-    """
+    """Raise the error that an answer with status 200 reports, as OpenRouter's and vLLM's do."""
     error = body.get("error")
     if not error and (choices := body.get("choices")):
         error = choices[0].get("error")

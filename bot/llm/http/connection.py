@@ -37,11 +37,7 @@ class TooLarge(Exception):
 
 
 class Connection:
-    """Connections to one model server; they are kept between calls.
-
-    Args:
-        timeout: Seconds of silence before a call fails.
-    """
+    """Connections to one model server, kept between calls; after seconds of silence a call fails."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -108,7 +104,9 @@ def _proxy_from_environment(url: str) -> str | None:
     except ValueError:
         # The call itself says what is wrong with the address.
         return None
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    host = parts.hostname or ""
+    near = host == "localhost" or host.startswith("127.") or host == "::1"
+    return None if near or proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from bot.llm.http.connection import (
 )
 from bot.llm.http.ollama_chat import OllamaChat
 from bot.llm.http.providers import ModelServer, WireProtocol
-from bot.llm.price_table import read_price_entry
+from bot.llm.openai_format import FORCINGS
+from bot.llm.prices import read_price_entry
 from bot.llm.provider_errors import model_error
 from bot.llm.provider_model import ProviderModel
 
@@ -44,8 +45,7 @@ _WIRES: dict[WireProtocol, Wire] = {
 class HTTPModel(ProviderModel):
     """A chat model on a server whose protocol is spoken here; see ``ProviderModel``.
 
-    Args:
-        timeout: Seconds of silence from the server before a call fails.
+    A call fails after ``timeout`` seconds of silence from the server.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class HTTPModel(ProviderModel):
         profile: CapabilityProfile,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        forcing: str = FORCINGS[0],
     ) -> None:
         super().__init__(
             name,
@@ -65,6 +66,7 @@ class HTTPModel(ProviderModel):
             profile=profile,
             temperature=temperature,
             max_tokens=max_tokens,
+            forcing=forcing,
         )
         self._connection = Connection(timeout)
         self._looked_up = False
@@ -110,7 +112,7 @@ class HTTPModel(ProviderModel):
             async for event in events:
                 if event is None:
                     answer.ended = True
-                elif self._wire.read_event(answer, event):
+                elif isinstance(event, dict) and self._wire.read_event(answer, event):
                     on_text(answer.reply.text)
                 if answer.reply.is_full:
                     break

@@ -9,13 +9,12 @@ Rule 2: a stream is one JSON object on each line; the last one is ``done``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.http.answer import CallForm, EventFraming, ModelAnswer, ReportedUsage, ServerError
-from bot.llm.openai_format import least_of, part_text, tools_json
+from bot.llm.openai_format import arguments_of, least_of, part_text, tools_json
 
 _OPTIONS = frozenset({"top_p", "top_k", "seed", "stop", "presence_penalty", "frequency_penalty"})
 
@@ -59,12 +58,11 @@ class OllamaChat:
         if error := event.get("error"):
             raise ServerError(str(error), None)
         message = event.get("message") or {}
-        grew = answer.reply.add_text(message.get("content"))
         if thought := message.get("thinking"):
             answer.keep("thinking", str(thought))
-            answer.reply.answer.thought = True
+        grew = answer.add_content(message.get("content"))
         for call in message.get("tool_calls") or ():
-            answer.reply.add_call(call)
+            answer.reply.add_call(call, whole=True)
         if event.get("done"):
             answer.ended = True
             answer.reply.set_finish_reason(
@@ -91,18 +89,10 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
         made["tool_calls"] = [
             {
                 **{name: value for name, value in one.items() if name not in {"id", "type"}},
-                "function": {**one["function"], "arguments": _object(one["function"])},
+                "function": {**one["function"], "arguments": arguments_of(one)},
             }
             for one in calls
         ]
     if name := message.get("name"):
         made["tool_name"] = name
     return made
-
-
-def _object(function: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        read = json.loads(function.get("arguments") or "{}")
-    except ValueError:
-        read = function.get("arguments")
-    return read if isinstance(read, dict) else {"malformed": read}

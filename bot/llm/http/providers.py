@@ -109,13 +109,9 @@ def find_server(
     api_key: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> ModelServer | None:
-    """Return where a model is called; None if its provider's protocol is not spoken here.
+    """Return where a ``provider/model`` is called; None if its provider's protocol is not spoken here.
 
-    Args:
-        name: ``provider/model``, as litellm spells it.
-        api_base: Base URL of a server; None for the provider's own.
-        api_key: The key; None takes it from the provider's environment variables.
-        environment: The environment variables.
+    Address and key are the environment's, or the provider's own, where they are None.
     """
     prefix, slash, model = name.partition("/")
     provider = PROVIDERS.get(prefix)

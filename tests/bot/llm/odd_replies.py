@@ -16,7 +16,6 @@ class Odd:
     """A reply, and what it means."""
 
     name: str
-    source: str
     events: tuple[object, ...]
     content: str = ""
     calls: tuple[tuple[str, str], ...] = ()
@@ -59,33 +58,37 @@ def call(
     return {key: value for key, value in one.items() if value is not None}
 
 
+def called(fragment: object) -> dict[str, object]:
+    return chunk({"tool_calls": [fragment]})
+
+
 STOP = chunk({}, "stop")
 WHOLE = {
-    "choices": [
-        {
-            "index": 0,
-            "message": {"content": "Hi", "tool_calls": [call(None, "tape_search", "{}", "a")]},
-            "finish_reason": "tool_calls",
-        }
-    ]
+    "message": {"content": "Hi", "tool_calls": [call(None, "memory_save", "{}", "a")]},
+    "finish_reason": "tool_calls",
 }
+TEA = (("tape_search", '{"q": "tea"}'),)
+BOTH = (*TEA, ("memory_save", "{}"))
+IN_TURNS = [
+    ("tape_search", '{"q"', "a"),
+    ("memory_save", "{", "b"),
+    (None, ': "tea"}', "a"),
+    (None, "}", "b"),
+]
 
 ODD = [
     Odd(
-        "comments keep the connection alive",
-        "openai/openai-go#227",
+        "comments keep the connection alive (openai/openai-go#227)",
         (": OPENROUTER PROCESSING", ": OPENROUTER PROCESSING", text("Hi"), STOP, DONE),
         "Hi",
     ),
     Odd(
-        "an error without choices, after status 200",
-        "diegosouzapw/OmniRoute#8210",
+        "an error without choices, after status 200 (diegosouzapw/OmniRoute#8210)",
         ({"choices": [], "error": {"code": 502, "message": "Worker limit reached (33/32)"}},),
         error=TransientModelError,
     ),
     Odd(
-        "an error within a chunk, after some text",
-        "damianvtran/local-operator#223",
+        "an error within a chunk, after some text (damianvtran/local-operator#223)",
         (
             text("Half"),
             {**chunk({"content": ""}, "error"), "error": {"code": 502, "message": "disconnected"}},
@@ -93,83 +96,66 @@ ODD = [
         error=TransientModelError,
     ),
     Odd(
-        "two calls, both of index 0",
-        "ollama/ollama#15457",
-        (
-            chunk({"tool_calls": [call(0, "tape_search", '{"a": 1}', "x")]}),
-            chunk({"tool_calls": [call(0, "memory_save", '{"b": 2}', "y")]}),
-            chunk({}, "tool_calls"),
-            DONE,
-        ),
-        calls=(("tape_search", '{"a": 1}'), ("memory_save", '{"b": 2}')),
-        ending="tool_calls",
-    ),
-    Odd(
-        "half a call, and no reason at all",
-        "earendil-works/pi#6225",
+        "half a call, and no reason at all (earendil-works/pi#6225)",
         (chunk({"tool_calls": [call(0, "tape_search", '{"q": "te', "x")]}),),
         error=TransientModelError,
     ),
     Odd(
         "a whole answer is an error, with status 200",
-        "openrouter.ai/docs/api-reference/errors",
         ({"error": {"code": 429, "message": "Provider returned error"}},),
         error=TransientModelError,
         whole=True,
     ),
     Odd(
-        "a content filter took the answer",
-        "learn.microsoft.com/azure/ai-services/openai/concepts/content-filter",
-        (chunk({"content": None}), chunk({}, "content_filter"), DONE),
-        error=ModelRejected,
-    ),
-    Odd(
-        "a filter named as Gemini names it",
-        "ai.google.dev/api/generate-content",
-        (chunk({"content": None}), chunk({}, "SAFETY"), DONE),
-        error=ModelRejected,
-    ),
-    Odd(
         "an ending in capitals",
-        "",
         (text("Half"), chunk({}, "MAX_TOKENS"), DONE),
         "Half",
         ending="length",
     ),
-    Odd(
-        "a stream of one whole message",
-        "",
-        (WHOLE, DONE),
-        "Hi",
-        (("tape_search", "{}"),),
-        ending="tool_calls",
+    *(
+        Odd(f"content as {content}", (chunk({"content": content}), STOP, DONE), "Hi")
+        for content in (
+            [{"type": "reasoning", "text": "Hm"}, {"type": "text", "text": "Hi"}],
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}, "H", "i"],
+            {"type": "text", "text": {"value": "Hi"}},
+        )
     ),
-    Odd(
-        "reasoning in a part of the content",
-        "",
-        (
-            chunk({"content": [{"type": "reasoning", "text": "Hm"}]}),
-            chunk({"content": [{"type": "thinking", "thinking": "Hm"}]}),
-            chunk({"content": [{"type": "text", "text": "Hi"}]}),
-            STOP,
-            DONE,
-        ),
-        "Hi",
+    *(
+        Odd(f"ends as {ending}", (chunk({}, ending), DONE), error=ModelRejected)
+        for ending in ("content_filter", "SAFETY")
     ),
-    Odd(
-        "calls without an index in turns",
-        "",
-        (
-            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "a")]}),
-            chunk({"tool_calls": [call(None, "tape_search", '{"q"', "b")]}),
-            chunk({"tool_calls": [call(None, None, ': "tea"}', "a")]}),
-            chunk({"tool_calls": [call(None, None, ': "milk"}', "b")]}),
-            chunk({}, "tool_calls"),
-            DONE,
-        ),
-        "",
-        (("tape_search", '{"q": "tea"}'), ("tape_search", '{"q": "milk"}')),
-        ending="tool_calls",
+    *(
+        Odd(
+            f"fragments as {parts}",
+            (*map(called, parts), STOP, DONE),
+            "",
+            calls,
+            None,
+            "tool_calls",
+        )
+        for parts, calls in (
+            # continuedev/continue#5849, AstrBotDevs/AstrBot#6661, ollama/ollama#15457
+            ([call(0, "tape_", "", "a"), call(0, "search", '{"q"'), call(0, "", ': "tea"}')], TEA),
+            ([call(None, "tape_", None), call(None, "tape_search", '{"q": "tea"}')], TEA),
+            (
+                [call(0, "tape_search", one, "a") for one in ("``", '`json\n{"q": "tea"}', "```")],
+                TEA,
+            ),
+            ([call(0, "functions.tape_search<|channel|>json", [{"q": "tea"}])], TEA),
+            ([{"id": "a", "name": "tape_search", "arguments": "{'q': 'tea'}"}], TEA),
+            (
+                [call(0, "tape_search", '{"q": "tea"}', "x"), call(0, "memory_save", "{}", "y")],
+                BOTH,
+            ),
+            ([call(None, name, one, key) for name, one, key in IN_TURNS], BOTH),
+        )
+    ),
+    *(
+        Odd(f"{choices} messages", events, "Hi" * choices, BOTH[1:], None, "tool_calls", whole)
+        for choices, whole, events in (
+            (1, False, ({"choices": [WHOLE]}, DONE)),
+            (2, True, ({"choices": [{"message": {"content": "Hi"}}, WHOLE]},)),
+        )
     ),
 ]
 
@@ -203,6 +189,16 @@ WRITTEN = {
     "DeepSeek": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>tape_search\n```json\n{"q": "tea"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     "Kimi": '<|tool_calls_section_begin|><|tool_call_begin|>functions.tape_search:0<|tool_call_argument_begin|>{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
     "gpt-oss": '<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.tape_search <|constrain|>json<|message|>{"q": "tea"}<|call|>',
+    "DeepSeek 4": '<｜｜DSML｜｜tool_calls>\n<｜｜DSML｜｜invoke name="tape_search">\n<｜｜DSML｜｜parameter name="q">tea</｜｜DSML｜｜parameter>',
+    "Llama 4": '[tape_search(q="tea")]',
+    "Llama 4, marked": "<|python_start|>[tape_search(q='tea')]<|python_end|>",
+    "Phi": 'functools[{"name": "tape_search", "arguments": {"q": "tea"}}]',
+    "Gemma": 'call:tape_search{q:<|"|>tea<|"|>}',
+    "Gemma in Python": '```tool_code\nprint(default_api.tape_search(q="tea"))\n```',
+    "LM Studio": '[tape_search]\n{"q": "tea"}\n[END_TOOL_REQUEST]',
+    "gpt-oss, its marks lost": 'analysisHm.assistantcommentary to=functions.tape_search json{"q": "tea"}',
+    "a named tag": '<tool_call name="tape_search">\n```json\n{"q": "tea"}\n```\n</tool_call>',
+    "Python's quotes": "<tool_call>{'name': 'tape_search', 'arguments': [{'q': 'tea'}]}</tool_call>",
     "a fence": '```json\n{"name": "tape_search", "arguments": {"q": "tea"}}\n```',
 }
 """A call in the text of an answer, in the forms of many models."""
@@ -213,5 +209,9 @@ PLAIN = [
     'Write `<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>` for that.',
     'So:\n```json\n{"name": "tape_search", "arguments": {}}\n```\nThat is all.',
     '{"name": "Ada", "age": 36}',
+    "[print(x=1)]",
+    "```python\n[print(tape_search=1)]\n```",
+    "The <tool_call> tag opens one, and tape_search (a tool) is called with functools[0] in it.",
+    '[tape_search] is a tool: [tape_search(q="tea")] calls it.',
 ]
 """Answers that only speak of such things."""

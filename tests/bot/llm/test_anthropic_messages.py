@@ -18,7 +18,7 @@ from bot.core.errors import (
 )
 from bot.llm.base import Model, ModelRequest
 from testkit.anthropic_server import ScriptedAnthropic, Step
-from testkit.openai_server import Call, Failure, Reply
+from testkit.openai_server import Call, Failure, Raw, Reply
 
 NAME = "anthropic/claude-sonnet-4-5"
 Setup = Callable[..., "anyio.abc.Awaitable[tuple[Model, ScriptedAnthropic]]"]
@@ -69,6 +69,16 @@ async def test_calls_come_with_their_arguments(anthropic, streamed):
     assert (reply.content, reply.finish_reason) == ("Both.", "tool_calls")
     assert [tool["name"] for tool in server.requests[0]["tools"]] == ["memory_save", "tape_search"]
     assert server.requests[0]["tool_choice"] == {"type": "auto"}
+
+
+async def test_what_a_gateway_streams_without_its_start_is_read(anthropic):
+    deltas = [{"type": "thinking_delta", "thinking": "Hm"}, {"type": "text_delta", "text": "Hi"}]
+    events = [{"type": "content_block_delta", "delta": delta} for delta in deltas]
+    events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    model, _ = await anthropic(Raw(body.encode()))
+    reply, texts = await ask(model, streamed=True)
+    assert (reply.content, texts) == ("Hi", ["Hi"])
 
 
 HISTORY = [

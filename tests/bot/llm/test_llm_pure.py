@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_rig import ask
+from model_rig import TOOLS, ask
+from odd_replies import PLAIN, THOUGHTS, WRITTEN
 
 from bot.core.errors import ContextOverflow, ModelError
 from bot.llm.call_slots import CallSlots
+from bot.llm.http.answer import ServerError
 from bot.llm.provider_errors import model_error
 from bot.llm.streamed_reply import StreamedReply
 from bot.runtime.models import ModelOptions, build_fallback, build_model
@@ -70,15 +72,23 @@ def test_however_a_reply_is_cut_into_pieces_it_is_the_same(objects, thought, tex
     assert not any("Hm" in draft for draft in drafts if "Hm" not in text)
 
 
+@given(
+    st.sampled_from([*WRITTEN.values(), *THOUGHTS.values(), *PLAIN]),
+    st.randoms(use_true_random=False),
+)
+def test_however_a_text_is_cut_its_calls_are_the_same_and_no_draft_shows_them(text, random):
+    whole, cut_up = StreamedReply(TOOLS), StreamedReply(TOOLS)
+    whole.add_text(text)
+    content, calls = whole.content_and_calls()
+    for piece in cut(text, random):
+        cut_up.add_text(piece)
+        assert content.startswith(cut_up.text.strip()) or text in THOUGHTS.values()
+    assert cut_up.content_and_calls() == (content, calls)
+
+
 def cut(text: str, random: Random) -> list[str]:
     ends = sorted(random.sample(range(len(text) + 1), min(3, len(text) + 1)))
     return [text[begin:end] for begin, end in pairwise([0, *ends, len(text)])]
-
-
-class Refused(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status_code = status
 
 
 @pytest.mark.slow
@@ -129,4 +139,4 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize("text", OVERFLOWS)
 def test_what_providers_say_of_a_prompt_that_is_too_long_is_an_overflow(text):
-    assert type(model_error(Refused(400, text), name="m", now=NOW)) is ContextOverflow
+    assert type(model_error(ServerError(text, 400), name="m", now=NOW)) is ContextOverflow

@@ -158,15 +158,11 @@ async def test_an_answer_without_end_is_cut_at_its_bound_and_says_so(provider):
     ids=lambda step: step.head[-60:].decode(),
 )
 async def test_a_stream_of_nonsense_is_told_in_plain_words(provider, step):
-    await told_plainly(provider, step, streamed=True)
-
-
-async def told_plainly(provider, step: Raw, *, streamed: bool) -> None:
     """It is an error of the model's with plain words, or an answer; never Python's own words."""
     model, _ = await provider([step])
     said = ""
     try:
-        await ask(model, streamed)
+        await ask(model, streamed=True)
     except ModelError as error:
         said = str(error)
     for noise in ("NoneType", "object", "attribute", "Traceback", "KeyError", "Error:", "pydantic"):

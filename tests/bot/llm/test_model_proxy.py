@@ -17,7 +17,10 @@ async def test_a_model_is_called_through_the_proxy_of_the_environment(monkeypatc
     assert reply.content == "Hello."
 
 
-async def test_a_netrc_file_changes_no_call(monkeypatch, tmp_path):
+async def test_neither_a_netrc_file_nor_a_proxy_changes_a_call_on_the_own_machine(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login ada password of-another-program\n")
     monkeypatch.setenv("NETRC", str(netrc))

@@ -1,8 +1,4 @@
-"""Replies of real servers that differ from the documented format, as public issues describe them.
-
-Each source is an issue or a pull request that shows the reply. The replies are made anew after
-their descriptions, with other words.
-"""
+"""Replies of real servers that differ from the documented format, made anew as public issues describe them."""
 
 from __future__ import annotations
 
