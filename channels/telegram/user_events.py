@@ -207,8 +207,9 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Te
 
 
 def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> TelegramEvent | None:
-    # Without text it is a live location that moved, or a poll that changed.
-    if message.forward_origin is not None or not (message.text or message.caption):
+    # With neither text nor file it is a live location that moved, or a poll that changed.
+    said = message.text or message.caption or message_files(message)
+    if message.forward_origin is not None or not said:
         return None
     event = _message(update, message, channel, me)
     if event is None:
