@@ -41,10 +41,7 @@ class UpdateReader:
         try:
             update = validate_update(raw)
             self._announce_news(update)
-            event = read_update(update, self._channel, self._me)
-            if event is not None and event.kind == "unreadable":
-                logger.warning("the update %s has nothing that can be read", update.update_id)
-            return event
+            return read_update(update, self._channel, self._me)
         except ValidationError as exc:
             # Without the input, which may be a stranger's text.
             places = [
