@@ -1,4 +1,4 @@
-"""Replies, files and edited commands on Discord above real sessions, across restarts."""
+"""Replies, files and edits on Discord above real sessions, across restarts."""
 
 from __future__ import annotations
 
@@ -68,23 +68,6 @@ async def test_a_file_of_a_stranger_on_a_server_is_not_fetched(server, ada, tmp_
         server.say(home, ada, "and this?", reply_to=own, mentions=[server.bot_id])
         await answered(server, home, 2)
     assert told.images() == 1
-
-
-async def test_an_edited_command_is_told_that_it_changes_nothing(server, ada, tmp_path):
-    told, place = Told(), server.direct(ada)
-    line = "Editing a message neither runs a command nor undoes one"
-    async with life(tmp_path, server, told.model(), Members(ada)) as host:
-        command = server.say(place, ada, "/memory add I live in Rome")
-        await answered(server, place, 1)
-        await host.wait_for_pending(0)
-    async with life(tmp_path, server, told.model(), Members(ada)):
-        server.edit(command, "/memory add I live in Oslo")
-        shown = await answered(server, place, 2)
-        server.unfurl(command)
-        server.say(place, ada, "and now?")
-        await answered(server, place, 3)
-    assert shown[1].startswith(line)
-    assert len(texts(server, place)) == 3
 
 
 async def test_an_edit_on_a_server_changes_what_was_for_the_bot_alone(server, ada, tmp_path):

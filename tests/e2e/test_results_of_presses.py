@@ -7,13 +7,11 @@ import pytest
 from acting import WriteArguments, obeying, writing_tool
 
 from bot.agent.tools.registry import Tool, ToolOutcome
-from bot.bus import Address, DeliveryReport
+from bot.bus import DeliveryReport
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
-from channels.delivery.messenger import MessageGone
 from channels.telegram.api import TelegramTiming
 from channels.telegram.messenger import PressedButtons
-from channels.telegram.moved_chats import MovedChats
 
 
 class Calls:
@@ -31,15 +29,6 @@ async def test_a_result_that_an_alert_cannot_hold_is_not_reported_as_told(text, 
     presses = PressedButtons(calls, TelegramTiming())
     assert await presses.tell("1", text) is whole
     assert calls.texts == [text if whole else None]
-
-
-@pytest.mark.parametrize("edit", ["123.e55", "123", "123.x"])
-async def test_an_edit_of_before_a_move_names_no_message_of_the_new_chat(edit):
-    moved, chat = MovedChats(), Address("telegram", "-55")
-    await moved.learn({-55: -1009})
-    assert moved.number(chat, "123.s.e55") == moved.number(chat, "123.s") == 123
-    with pytest.raises(MessageGone):
-        moved.number(chat, edit)
 
 
 async def test_a_decision_leaves_the_files_of_its_question_where_they_are(tmp_path):
