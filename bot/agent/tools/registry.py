@@ -16,13 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.bus import Right
-from bot.core.errors import (
-    FileRefused,
-    MemoryRefused,
-    OutcomeUnknown,
-    SkillRefused,
-    TapebotError,
-)
+from bot.core.errors import FileRefused, MemoryRefused, OutcomeUnknown, SkillRefused, TapebotError
 from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions

@@ -86,6 +86,7 @@ class SessionWorker:
                 if self._leaving:
                     self._loop.leave()
                 await self._loop.run()
+                self._has_dropped |= self._loop.has_dropped
                 tasks.cancel_scope.cancel()
         finally:
             self._services.scopes.active_sessions.pop(session.key, None)
@@ -120,8 +121,6 @@ class SessionWorker:
     def _break_cycles(self, session: Session) -> None:
         """Break the reference cycles of an ended session, so that its memory is free at once, without the collector."""
         self._busy, self._progressed = self.busy, self.progressed
-        if self._loop is not None:
-            self._has_dropped |= self._loop.has_dropped
         self._loop = None
         session.memory.close()
 
