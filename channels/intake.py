@@ -34,12 +34,13 @@ from bot.bus import (
     Sender,
     SessionFull,
     address_press,
+    join_parts,
 )
 from bot.core.i18n import _, use_language
 from bot.core.reasons import Reason
 from channels.base import NOT_TAKEN_TEXT, ChannelContext
 from channels.delivery.dispatcher import OutboundDispatcher
-from channels.text import format_quote, utf16_length
+from channels.text import format_quote
 
 logger = logging.getLogger(__name__)
 
@@ -298,7 +299,8 @@ class Intake:
         inbound = await self._composed(events, role, attempt)
         current: Inbound | None = inbound
         waited = bool(inbound.attachments)
-        if not (inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer):
+        said = inbound.text or inbound.quote or inbound.attachments or event.kind == "edit"
+        if not (said or inbound.expects_answer):
             return True
 
         async def publish_if_allowed() -> None:
@@ -332,7 +334,8 @@ class Intake:
             for taken in attachments
             if taken.kind == "voice" and taken.text and not taken.quoted
         )
-        (text, parts), quote = join_texts(events), self._quote(events)
+        text, parts = join_parts([(event.message_id, event.text) for event in events])
+        quote = self._quote(events)
         if first.is_forwarded:
             # A forwarded message is not the sender's own text, and neither is its voice.
             quote = format_quote(quote or "", spoken) if spoken else quote
@@ -381,23 +384,6 @@ class Intake:
         )
         taken = await attempt(event, partial(self._context.media.receive, remote))
         return replace(taken, quoted=file.quoted)
-
-
-_WHOLE_TEXT = 4_096
-"""UTF-16 code units at which Telegram's clients cut a text; Discord's messages are shorter."""
-
-
-def join_texts(events: Sequence[Event]) -> tuple[str, tuple[tuple[str, int, int], ...]]:
-    """Join the texts of messages that are one; return also where that of each begins and ends."""
-    text, before, parts = "", None, []
-    for event in events:
-        part = event.text
-        # A part that fills a message to the last unit was cut inside a word or line.
-        whole = before is None or utf16_length(before) < _WHOLE_TEXT
-        text += "\n" if text and part and whole else ""
-        parts.append((event.message_id, len(text), len(text) + len(part)))
-        text, before = text + part, part
-    return text, tuple(parts)
 
 
 def _key(event: Event) -> tuple[str, str]:

@@ -230,9 +230,9 @@ def tool_label(call: PendingCall, tool: Tool[Any] | None) -> str:
 
 
 def interrupted_text(call: PendingCall, tool: Tool[Any] | None) -> str:
-    """Return what a person is told of a call that was interrupted, as Markdown."""
+    """Return what a person is told of a call of which no usable answer came, as Markdown."""
     told = _(
-        "I was interrupted while I ran {tool} (call {number}), and I do not know whether it took "
+        "I got no usable answer when I ran {tool} (call {number}), and I do not know whether it took "
         "effect. Please check before you ask for it again.",
         tool=tool_label(call, tool),
         number=call.number,

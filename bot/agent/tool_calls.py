@@ -270,17 +270,15 @@ class ToolCallRunner:
         self, turn: str, tool: Tool[Any], pending: PendingCall, call: ToolCall, context: ToolContext
     ) -> ToolOutcome:
         """Run a call that the owner decided beforehand, unless a kill left it started."""
-        status: CallStatus = "unknown"
         # A call that was just started is not yet folded from the tape with that entry.
         if pending.started_entry and not tool.may_repeat:
             outcome = ToolOutcome(
                 "tapebot was stopped while this ran: it is not known whether it happened.",
-                status,
-                question=_interrupted(pending, tool),
+                "unknown",
             )
         else:
             outcome = await self._execute(tool, call, context)
-            status = "ok" if outcome.status == "ok" else "error"
+        outcome, status = _ended(outcome, pending, tool)
         done = result_event(pending, status, "", turn=turn)
         return replace(outcome, extra_entries=[*outcome.extra_entries, done])
 
@@ -319,12 +317,11 @@ class ToolCallRunner:
             await session.agent.tools.wait_for(call.tool)
             tool = session.agent.tools.get(call.tool)
             if call.started_entry and (tool is None or not tool.may_repeat):
-                status: CallStatus = "unknown"
-                outcome = ToolOutcome("", question=_interrupted(call, tool))
+                outcome = ToolOutcome("", "unknown")
             else:
                 await self._on_tool(call.tool)
                 outcome = await self._run_permitted(turn, tool, call)
-                status = "ok" if outcome.status == "ok" else "error"
+            outcome, status = _ended(outcome, call, tool)
             content = outcome.text()
             own = tool is not None and tool.effect == "writes_own" and not outcome.from_outside
             made = result_entries(
@@ -434,9 +431,14 @@ def _not_permitted(tool: Tool[Any], permission: Permission) -> ToolOutcome:
     return ToolOutcome(f"Not run: {tool.wire_name} may not be used; {reason}.", "error")
 
 
-def _interrupted(call: PendingCall, tool: Tool[Any] | None) -> str:
+def _ended(
+    outcome: ToolOutcome, call: PendingCall, tool: Tool[Any] | None
+) -> tuple[ToolOutcome, CallStatus]:
+    """Return a result and its status; of what is not known the program itself tells the person."""
+    if outcome.status != "unknown":
+        return outcome, "ok" if outcome.status == "ok" else "error"
     with readers_language():
-        return interrupted_text(call, tool)
+        return replace(outcome, question=interrupted_text(call, tool)), "unknown"
 
 
 def _asks_approval(pending: PendingCall, tool: Tool[Any], call: ToolCall, turn: str) -> ToolOutcome:

@@ -35,6 +35,7 @@ from bot.bus.messages import (
     Right,
     Role,
     Sender,
+    join_parts,
 )
 from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
 from bot.bus.queue_limits import LONGEST_MESSAGE, too_long_text, waiting_text
@@ -128,6 +129,7 @@ __all__ = [
     "create_or_replace_file",
     "host_and_port",
     "instrumented",
+    "join_parts",
     "journal",
     "local",
     "media",

@@ -7,6 +7,7 @@ Rule 3: a partial holds the whole text so far, so losing or repeating one does n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -301,6 +302,28 @@ class Inbound:
     def session(self) -> str:
         """The session's key."""
         return self.address.session
+
+
+_WHOLE_TEXT = 4_096
+"""UTF-16 code units at which Telegram's clients cut a text; Discord's messages are shorter."""
+
+
+def join_parts(
+    parts: Iterable[tuple[str, str]],
+) -> tuple[str, tuple[tuple[str, int, int], ...]]:
+    """Join the texts of platform messages that are one, each with its id.
+
+    Returns:
+        The whole text, and ``Inbound.parts``.
+    """
+    text, before, places = "", "", list[tuple[str, int, int]]()
+    for platform_id, part in parts:
+        # A part that fills a message to the last unit was cut inside a word or line.
+        whole = len(before.encode("utf-16-le", "surrogatepass")) < 2 * _WHOLE_TEXT
+        text += "\n" if text and part and whole else ""
+        places.append((platform_id, len(text), len(text) + len(part)))
+        text, before = text + part, part
+    return text, tuple(places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ TapebotError
 │   ├── BudgetReached        a limit on spending is reached
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
 ├── McpUnavailable           an MCP server is not there, too slow, or answers with nonsense
+│   └── OutcomeUnknown       it may have carried out the call
 ├── SkillRefused             a skill, or its address, is not as it must be; the text says why
 ├── MemoryRefused            a guard refused a memory write
 ├── ScheduleRefused          a schedule cannot be set or changed like that
@@ -256,6 +257,10 @@ class FileRefused(TapebotError):
 
 class McpUnavailable(TapebotError):
     """An MCP server is not there now, too slow, or answers with nonsense; the text says which."""
+
+
+class OutcomeUnknown(McpUnavailable):
+    """A call was begun, and no usable answer came: it is not known whether it was carried out."""
 
 
 class SkillRefused(TapebotError):

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from bot.core.clock import Clock
-from bot.core.errors import McpUnavailable
+from bot.core.errors import McpUnavailable, OutcomeUnknown
 from bot.core.i18n import _
 from bot.core.reasons import Reason, reason_of
 from bot.mcp_client.definitions import ToolDefinition
@@ -200,7 +200,8 @@ class ServerConnection:
         """Call a tool.
 
         Raises:
-            McpUnavailable: The server is not there, or does not answer in time.
+            McpUnavailable: The server is not there.
+            OutcomeUnknown: It gave no usable answer in time.
         """
         session, seconds = self._session, self._server.timeout
         if session is None:
@@ -213,7 +214,7 @@ class ServerConnection:
             except McpUnavailable as error:
                 self._note_change()
                 why = reason_of(error)
-                raise McpUnavailable(
+                raise OutcomeUnknown(
                     _("the MCP server {name}: {error}", name=self.name, error=why)
                 ) from error
             finally:
@@ -221,14 +222,14 @@ class ServerConnection:
         # Reading the list again shows whether it hangs.
         self._note_change()
         if self._session is not session:
-            raise McpUnavailable(
+            raise OutcomeUnknown(
                 _(
                     "the MCP server {name}: the connection ended; it is not known whether the call "
                     "was carried out",
                     name=self.name,
                 )
             )
-        raise McpUnavailable(
+        raise OutcomeUnknown(
             _(
                 "the MCP server {name}: no answer within {seconds} seconds; it is not known whether "
                 "the call was carried out",

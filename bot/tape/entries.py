@@ -126,7 +126,7 @@ def tool_result(
 ) -> TapeEntry:
     """The result of one tool call: ``{"call_id", "name", "content", "status"}``.
 
-    ``status`` is ``ok``, ``error`` or ``interrupted``.
+    ``status`` is ``ok``, ``error``, ``unknown`` or ``interrupted``.
     """
     payload = {"call_id": call_id, "name": name, "content": content, "status": status}
     return TapeEntry(0, "tool_result", payload, meta)

@@ -415,6 +415,4 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
             return MessageRejected(Reason("delivery_topic_gone", error=text))
     if says(_FORMAT):
         return FormattingRejected(text)
-    if "method not found" in said or "method is not available" in said:
-        return MethodNotFound(text)
     return MessageRejected(text)

@@ -136,6 +136,7 @@ class TelegramIntake:
                 press = partial(self._messenger.presses.end, event.callback_query_id)
                 self._executor.submit(f"press {event.callback_query_id}", press)
             if event.kind == "unreadable":
+                logger.warning("the update %s has nothing that can be read", event.update_id)
                 await self._intake.refuse(event, _(NOT_TAKEN_TEXT))
             elif self._needs_spooling(event):
                 await self._spool_event(event, raw)

@@ -42,7 +42,6 @@ from channels.telegram.api import (
     UPLOAD_SECONDS,
     BotApiClient,
     MessageNotModified,
-    MethodNotFound,
     TelegramTiming,
     UnreadableResult,
 )
@@ -78,7 +77,6 @@ class TelegramMessenger:
         self.presses = PressedButtons(api, timing)
         self._api = api
         self._forums: set[str] = set()
-        self._drafts = True
 
     def note_forum(self, address: Address, *, is_forum: bool) -> None:
         """Note whether a group has topics."""
@@ -192,7 +190,7 @@ class TelegramMessenger:
 
         A draft lasts for 30 seconds: https://core.telegram.org/bots/api#sendmessagedraft.
         """
-        if not self._drafts or not _private(address):
+        if not _private(address):
             return False
         try:
             await self._api(
@@ -205,13 +203,10 @@ class TelegramMessenger:
                 ),
                 seconds=_TYPING_SECONDS,
             )
-        except MethodNotFound:
-            logger.info("this Bot API server has no drafts: answers are streamed by edits")
-            self._drafts = False
         except UnreadableResult:
             return True
         except (FormattingRejected, MessageRejected) as refused:
-            # One refusal is not a missing feature: the next answer is streamed by drafts again.
+            # One refusal, a 404 too, is no missing feature: the next answer tries drafts again.
             logger.info("a draft for %s was refused: %s", address.session, refused)
         else:
             return True

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from aiogram.enums import ContentType
 from aiogram.types import (
     CallbackQuery,
     Chat,
@@ -168,7 +169,8 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Te
     parsed_text, files, source = _said(message, me), message_files(message), forward_header(message)
     told = MessagePlaceholder() if parsed_text.text else message_placeholder(message)
     nothing = not (parsed_text.text or told.text or files)
-    if head is None or nothing or (parsed_text.is_for_other_bot and not private):
+    service = nothing and message.content_type != ContentType.UNKNOWN
+    if head is None or service or (parsed_text.is_for_other_bot and not private):
         return None
     target = replied_message(message)
     own = target is not None and target.from_user is not None and target.from_user.id == me.id
@@ -182,7 +184,8 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Te
         quote, answers = "\n\n".join(filter(None, (told.quote, quote))), None
     event = TelegramEvent(
         update_id=update,
-        kind="message",
+        # It may be of a kind that is newer than this program.
+        kind="unreadable" if nothing else "message",
         address=_address(message, channel),
         chat_ids=(str(message.chat.id),),
         sender=head,
@@ -207,8 +210,9 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Te
 
 
 def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> TelegramEvent | None:
-    # Without text it is a live location that moved, or a poll that changed.
-    if message.forward_origin is not None or not (message.text or message.caption):
+    # With neither text nor file it is a live location that moved, or a poll that changed.
+    said = message.text or message.caption or message_files(message)
+    if message.forward_origin is not None or not said:
         return None
     event = _message(update, message, channel, me)
     if event is None:

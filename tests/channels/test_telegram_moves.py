@@ -85,8 +85,8 @@ async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_no
     new = rig.telegram.migrate(rig.group, NEW)
     async with rig.running():
         old = Address("telegram", str(OLD))
-        for one in ("one", "two"):
-            await rig.bus.send(Answer(old, f"a-{one}", one, str(number)))
+        for one, named in (("one", f"{number}"), ("two", f"{number}.e55")):
+            await rig.bus.send(Answer(old, f"a-{one}", one, named))
         assert await rig.shown(new, 2) == ["one", "two"]
     asked = [one.params for one in rig.telegram.records.called("sendMessage", chat=NEW)]
     assert not any(one.get("reply_parameters") for one in asked)

@@ -125,10 +125,10 @@ async def test_a_lost_network_repeats_a_file_and_a_refusal_is_told(rig, file, lo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "whatever"])
+@pytest.mark.parametrize("words", ["TEXTDRAFT_PEER_INVALID", "can't parse entities", "Not Found"])
 async def test_a_refused_draft_ends_the_drafts_of_its_answer_alone(rig, words):
-    chat = rig.telegram.private(7)
-    rig.telegram.faults.refuse(400, f"Bad Request: {words}", method="sendMessageDraft", times=1)
+    chat, status = rig.telegram.private(7), 404 if words == "Not Found" else 400
+    rig.telegram.faults.refuse(status, words, method="sendMessageDraft", times=1)
     async with rig.running():
         await rig.bus.send(Activity(ADA, "thinking"))
         await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))

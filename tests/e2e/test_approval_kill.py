@@ -55,7 +55,7 @@ async def finished(folder: Path, step: str, command: str, *, repeats: bool) -> s
         told = {one.text for one in host.channel.answers if "May I" not in one.text}
         status = str(result.data["status"])
         texts = [
-            one.partition("\n\nI was interrupted while I ran `file_write` (call ") for one in told
+            one.partition("\n\nI got no usable answer when I ran `file_write` ") for one in told
         ]
         assert {one[0] for one in texts} <= {"I see."}
         assert all(bool(one[1]) is (status == "unknown") for one in texts)

@@ -1,4 +1,4 @@
-"""Replies, files and edited commands on Discord above real sessions, across restarts."""
+"""Replies, files and edits on Discord above real sessions, across restarts."""
 
 from __future__ import annotations
 

@@ -144,7 +144,8 @@ async def test_an_edit_of_a_part_changes_the_message_that_the_parts_made(
         telegram.edit(rest, "c", chat=chat)
         telegram.edit(other, "two dogs", chat=chat, caption=True)
         telegram.edit(rest, "d", chat=chat)
-        telegram.edit(paste, "b" * 4096, chat=chat)
+        telegram.edit(paste, "short", chat=chat)
+        telegram.edit(other, "", chat=chat, caption=True)
         await telegram.until_confirmed()
         telegram.say(chat, 7, "and now?")
         await telegram.until_messages(chat, 3)
@@ -163,6 +164,6 @@ async def test_an_edit_of_a_part_changes_the_message_that_the_parts_made(
             tape = await edits(host)
     said = [(e.payload["content"], e.meta.get("edits")) for e in tape if e.kind == "message"]
     changed = [text for text, edited in said if edited == str(paste)]
-    assert changed == ["a" * 4096 + "c", "a" * 4096 + "d", "b" * 4096 + "d"]
-    assert [edited for text, edited in said if text == "a cat\ntwo dogs"] == [str(other - 1)]
+    assert changed == ["a" * 4096 + "c", "a" * 4096 + "d", "short\nd"]
+    assert [one for one, edited in said if edited == str(other - 1)] == ["a cat\ntwo dogs", "a cat"]
     assert len(telegram.records.texts(7)) == 3

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.bus import Right
-from bot.core.errors import FileRefused, MemoryRefused, SkillRefused, TapebotError
+from bot.core.errors import FileRefused, MemoryRefused, OutcomeUnknown, SkillRefused, TapebotError
 from bot.llm.base import Model, ToolCall, ToolSpec, Usage
 from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.gate.write_support import check_instructions
@@ -168,7 +168,7 @@ class ToolOutcome:
 
     Attributes:
         content: Text for the model.
-        status: ``ok`` or ``error``.
+        status: ``ok``, ``error``, or ``unknown`` if the call may have been carried out.
         zone_edit: Edit of the memory zone, written together with the result.
         extra_entries: Entries that are written together with the result.
         buttons: Labels and commands, shown below the question.
@@ -460,6 +460,8 @@ class ToolRegistry:
         tool, arguments = parsed
         try:
             return await tool.run(arguments, context)
+        except OutcomeUnknown as error:
+            return ToolOutcome(f"{error}.", "unknown")
         except TapebotError as error:
             # It may name the files or skills that there are, and others chose those names.
             names = isinstance(error, FileRefused | SkillRefused)

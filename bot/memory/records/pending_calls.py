@@ -214,7 +214,7 @@ def result_entries(
         "ok": "The user approved it, and it ran",
         "error": "The user approved it, and it failed",
         "stopped": "The user approved it, but it was stopped before it ran: it did not happen",
-        "unknown": "The user approved it, but tapebot was stopped while it ran: it is not known whether it happened",
+        "unknown": "The user approved it, but no usable answer came: it is not known whether it happened",
     }[status]
     text = f"{told}: call {call.number} ({call.tool})."
     if own and content.strip():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from bot.bus import Bus, Inbound
-from bot.core.errors import BusError
+from bot.bus import Inbound, join_parts
 from bot.memory.records.conversation_entries import is_overheard, replaced_entry_id
 from bot.memory.records.event_names import COMMAND
 from bot.memory.session.state.session_fold import SessionFold
@@ -50,7 +49,7 @@ class FoundEdit:
     is_lost: bool = False
 
 
-async def find_edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> FoundEdit:
+async def find_edited(tape: TapeService, inbound: Inbound) -> FoundEdit:
     """Look for the message that an edit names, in one pass over the newest entries."""
     scanned, edit = 0, inbound
     async with aclosing(tape.read_back()) as entries:
@@ -60,8 +59,7 @@ async def find_edited(tape: TapeService, fold: SessionFold, inbound: Inbound) ->
             if _is(entry, edit.edited_message_id):
                 return FoundEdit(edit, entry)
             scanned += 1
-            # The edit of a private problem's message belongs there, however old it is.
-            if scanned >= _SCANNED and not fold.compartments.has_private_problem:
+            if scanned >= _SCANNED:
                 return FoundEdit(edit, is_lost=True)
     return FoundEdit(edit)
 
@@ -69,31 +67,16 @@ async def find_edited(tape: TapeService, fold: SessionFold, inbound: Inbound) ->
 def _whole_edit(entry: TapeEntry, inbound: Inbound) -> Inbound:
     """Return the edit of one of several messages that make an entry as an edit of that one."""
     parts: Sequence[tuple[str, int, int]] = entry.meta.get("parts") or ()
-    place = next((n for n, part in enumerate(parts) if part[0] == inbound.edited_message_id), -1)
-    if place < 0:
+    if inbound.edited_message_id not in [part for part, _, _ in parts]:
         return inbound
-    edit = replace(inbound, edited_message_id=parts[0][0])
+    quote = inbound.quote or entry.meta.get("quote")
+    edit = replace(inbound, edited_message_id=parts[0][0], quote=quote)
     text = str(entry.payload.get("content") or "")
-    # Erasure may have changed the text.
-    return _spliced(edit, text, parts, place) if parts[-1][2] == len(text) else edit
-
-
-def _spliced(
-    edit: Inbound, text: str, parts: Sequence[tuple[str, int, int]], place: int
-) -> Inbound:
-    """Return an edit with the whole text, in which the edit's own replaces that of a part."""
-    part, start, end = parts[place]
-    before, after = text[:start], text[end:]
-    if start == end:
-        # Nothing parts a text that was empty from the others yet.
-        before += "\n" if before else ""
-        after = f"\n{after}" if after and not after.startswith("\n") else after
-    whole = before + edit.text + after
-    longer = len(whole) - len(text)
-    own = (part, len(before), len(before) + len(edit.text))
-    moved = [(one, begin + longer, stop + longer) for one, begin, stop in parts[place + 1 :]]
-    kept = [(one, begin, stop) for one, begin, stop in parts[:place]]
-    return replace(edit, text=whole, parts=(*kept, own, *moved))
+    if parts[-1][2] != len(text):
+        return edit  # erasure has changed the text
+    said = {part: text[start:end] for part, start, end in parts}
+    whole, places = join_parts((said | {inbound.edited_message_id: inbound.text}).items())
+    return replace(edit, text=whole, parts=places)
 
 
 def edit_target(fold: SessionFold, found: FoundEdit) -> EditTarget | None:
@@ -110,8 +93,7 @@ def edit_target(fold: SessionFold, found: FoundEdit) -> EditTarget | None:
         command = old if old.name == COMMAND else None
         return EditTarget(None, elsewhere=old if other else None, command=command)
     if original is None:
-        # Too old to be answered.
-        return EditTarget(None) if found.is_lost and inbound.expects_answer else None
+        return None
     if is_overheard(original):
         return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):
@@ -132,15 +114,6 @@ def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
 def is_silent_edit(inbound: Inbound) -> bool:
     """Say whether a message is an edit that matters only if the tape holds what it changes."""
     return inbound.edited_message_id is not None and not inbound.expects_answer
-
-
-async def purge_dropped(bus: Bus) -> None:
-    """Remove from the disk the words of edits that change nothing, once they are acknowledged.
-
-    It rewrites the inbox of all chats: so not after each, but when there is nothing else to do.
-    """
-    with suppress(BusError):  # the next message tries again
-        await bus.purge()
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:

@@ -43,7 +43,7 @@ from bot.runtime.sessions.background_run import (
     WorkingOn,
 )
 from bot.runtime.sessions.command_runner import find_call_to_approve, refusal, run_command
-from bot.runtime.sessions.edits import edit_target, find_edited, is_silent_edit, purge_dropped
+from bot.runtime.sessions.edits import edit_target, find_edited, is_silent_edit
 from bot.runtime.sessions.entries import is_to_answer, parsed_command
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.runtime.sessions.loop_queue import Callback, LoopItem, LoopQueue
@@ -54,7 +54,7 @@ from bot.runtime.sessions.pressed_buttons import pressed_command
 from bot.runtime.sessions.session import Session
 from bot.runtime.sessions.turn_runner import TurnRunner
 from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
-from bot.runtime.sessions.writer import SessionWriter
+from bot.runtime.sessions.writer import EDITED_COMMAND, LOST_EDIT, SessionWriter
 from bot.tape.state_reads import begin_session_reads, shared_state_reads
 
 _KINDS_BY_COMMAND = {
@@ -82,6 +82,7 @@ class MessageLoop:
 
     Attributes:
         progressed: Whether a job has ended.
+        has_dropped: Whether edits were acknowledged whose words are on no tape.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class MessageLoop:
         self._tasks = tasks
         self._working_on = working_on
         self._on_idle = on_idle
-        self._has_dropped = False
+        self.has_dropped = False
         self._poison = session.services.poison_messages
         self._writer = SessionWriter(session)
         self._turns = TurnRunner(session, self._writer, working_on)
@@ -142,8 +143,6 @@ class MessageLoop:
             elif self._is_quiet:
                 break
         await self._session.memory.bus.working_sets.expire_stale()
-        if self._has_dropped:
-            await purge_dropped(self._session.services.bus)
 
     async def _wait(self) -> LoopItem | None:
         """Return the next item, waiting for it; None if the session has been idle for long."""
@@ -334,7 +333,7 @@ class MessageLoop:
         elif action is Action.RECORD:
             await self._writer.record_overheard(delivery, delivery.inbound)
         elif action is Action.JOIN_TURN:
-            await self._writer.record_queued(delivery)
+            await self._writer.record_queued(delivery.inbound)
         elif action is Action.START_TURN:
             await self._start_turn(delivery)
 
@@ -395,7 +394,7 @@ class MessageLoop:
     async def _start_turn(self, delivery: ReceivedMessage) -> None:
         if self._turns.overheard():
             # Queue it behind the overheard messages, so that one turn takes them all in.
-            await self._writer.record_queued(delivery)
+            await self._writer.record_queued(delivery.inbound)
             await self._start_waiting_turn()
         else:
             self._run_turn(await self._turns.start(delivery))
@@ -403,11 +402,11 @@ class MessageLoop:
     async def _edit(self, delivery: ReceivedMessage) -> None:
         """Handle an edit; for an unanswered message the new text counts."""
         session = self._session
-        found = await find_edited(session.tape, session.fold, delivery.inbound)
+        found = await find_edited(session.tape, delivery.inbound)
         inbound, target = found.inbound, edit_target(session.fold, found)
         if target is None and is_silent_edit(inbound):
             await self._writer.acknowledge(delivery)
-            self._has_dropped = True
+            self.has_dropped = True
             return
         given = parse_command(inbound.text) or remembering_command(inbound.text)
         if target is not None and target.command is not None:
@@ -415,13 +414,18 @@ class MessageLoop:
             if given == ParsedCommand(str(data.get("name")), str(data.get("arguments"))):
                 await self._writer.acknowledge(delivery)  # only what is shown with it has changed
             else:
-                await self._writer.reply_edited_command(delivery)
+                await self._writer.refuse_edit(delivery, _(EDITED_COMMAND))
             return
         if inbound.expects_answer and given and session.services.commands.get(given.name):
-            await self._writer.reply_edited_command(delivery)
+            await self._writer.refuse_edit(delivery, _(EDITED_COMMAND))
+            return
+        if target is None and found.is_lost:
+            await self._writer.refuse_edit(delivery, _(LOST_EDIT))
             return
         if target is None:
-            await self._carry_out(delivery, self._state.action(MessageKind.MESSAGE))
+            await self._writer.record_queued(inbound)
+            if self._state.job is None:
+                await self._start_waiting_turn()
             return
         turn = self._turns.current if target.running else None
         if target.original is None or (turn is not None and not turn.may_restart_model_call):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 
 from bot.bus import DeliveryReport, ReleaseRequest, SessionInbox
 from bot.bus.buttons import pressed_button
-from bot.core.errors import TapeNotFound
+from bot.core.errors import BusError, TapeNotFound
 from bot.core.i18n import use_language
 from bot.core.telemetry.active_work import track_work
 from bot.runtime.sessions.background_run import Post
-from bot.runtime.sessions.edits import is_silent_edit, purge_dropped
+from bot.runtime.sessions.edits import is_silent_edit
 from bot.runtime.sessions.loop_queue import LoopQueue
 from bot.runtime.sessions.message_loop import MessageLoop
 from bot.runtime.sessions.services import SessionServices
@@ -40,6 +40,8 @@ class SessionWorker:
         self._busy = True
         self._progressed = False
         self._leaving = False
+        # Whether words of edits that changed nothing may be left in the bus's files.
+        self._has_dropped = False
         self.failed_on: tuple[str, ...] = ()
 
     @property
@@ -67,25 +69,28 @@ class SessionWorker:
         key = self._inbox.session
         queue = LoopQueue(self._inbox)
         with track_work(key, tuple, waits=True):
-            if not await self._is_wanted(queue):
-                return
-            session = await self._open(queue.post)
-            try:
-                async with anyio.create_task_group() as tasks:
-                    self._loop = MessageLoop(
-                        session,
-                        queue,
-                        tasks,
-                        working_on=self._working_on,
-                        on_idle=on_idle,
-                    )
-                    if self._leaving:
-                        self._loop.leave()
-                    await self._loop.run()
-                    tasks.cancel_scope.cancel()
-            finally:
-                self._services.scopes.active_sessions.pop(key, None)
-                self._break_cycles(session)
+            if await self._is_wanted(queue):
+                await self._serve(queue, on_idle)
+            if self._has_dropped:
+                # It rewrites the inbox of all chats: so not after each, but with nothing else to do.
+                with suppress(BusError):  # the next message tries again
+                    await self._services.bus.purge()
+
+    async def _serve(self, queue: LoopQueue, on_idle: Callable[[bool], None]) -> None:
+        session = await self._open(queue.post)
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._loop = MessageLoop(
+                    session, queue, tasks, working_on=self._working_on, on_idle=on_idle
+                )
+                if self._leaving:
+                    self._loop.leave()
+                await self._loop.run()
+                self._has_dropped |= self._loop.has_dropped
+                tasks.cancel_scope.cancel()
+        finally:
+            self._services.scopes.active_sessions.pop(session.key, None)
+            self._break_cycles(session)
 
     async def _is_wanted(self, queue: LoopQueue) -> bool:
         """Say whether there is more to do than to refuse presses and silent edits where there is no tape."""
@@ -93,13 +98,13 @@ class SessionWorker:
             return await self._services.store.version(self._inbox.session) > 0
         except TapeNotFound:
             pass
-        wanted = has_dropped = False
+        wanted = False
         while not wanted and (item := queue.next_nowait()) is not None:
             if isinstance(item, DeliveryReport | ReleaseRequest) or callable(item):
                 continue  # they are of a refused press
             if is_silent_edit(item.inbound):
                 await item.ack()
-                has_dropped = True
+                self._has_dropped = True
                 continue
             if pressed_button(item.inbound) is None:
                 queue.post(item)
@@ -110,8 +115,6 @@ class SessionWorker:
             with use_language(language):
                 await tell_dead_button(self._services.bus, item.inbound)
             await item.ack()
-        if has_dropped:
-            await purge_dropped(self._services.bus)
         self._busy = wanted
         return wanted
 

@@ -82,6 +82,7 @@ ONLY_COMMANDS = N_(
 EDITED_COMMAND = N_(
     "Editing a message neither runs a command nor undoes one. To run it, send it as a new message."
 )
+LOST_EDIT = N_("I no longer find the message that you edited. Send it as a new message.")
 NO_FILE_TAKEN = N_("(`/{name}` uses no files. To keep what you sent with it, send `/files keep`.)")
 UNDELIVERED = N_("On {time} I could not deliver a message to you in the chat {chat}: {error}")
 DEAD_BUTTON = N_("This button does nothing any more: what it was for has changed or is over.")
@@ -363,9 +364,9 @@ class SessionWriter:
             paused=self._session.memory.paused,
         )
 
-    async def record_queued(self, delivery: ReceivedMessage) -> None:
+    async def record_queued(self, inbound: Inbound) -> None:
         """Record a message that a turn takes in at its next step or its start."""
-        await self._tape.append(self.message(delivery.inbound, queued=True))
+        await self._tape.append(self.message(inbound, queued=True))
 
     async def record_overheard(
         self, delivery: ReceivedMessage, inbound: Inbound, elsewhere: TapeEntry | None = None
@@ -483,9 +484,9 @@ class SessionWriter:
         """Refuse a message from another surface that is no command; it is not recorded."""
         await self._end(delivery, [], _(ONLY_COMMANDS))
 
-    async def reply_edited_command(self, delivery: ReceivedMessage) -> None:
-        """Say that an edit carries out nothing; it is not recorded."""
-        await self._end(delivery, [], _(EDITED_COMMAND))
+    async def refuse_edit(self, delivery: ReceivedMessage, why: str) -> None:
+        """Say why an edit changes nothing; it is not recorded."""
+        await self._end(delivery, [], why)
 
     async def set_aside(self, delivery: ReceivedMessage, why: str) -> None:
         """Answer a message that can never be written, once; the tape has its beginning."""

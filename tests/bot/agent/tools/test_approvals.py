@@ -10,6 +10,7 @@ from acting import WriteArguments, fetching_tool, lines_of, obeying, writing_too
 from pydantic import BaseModel
 
 from bot.agent.tools.registry import Permission, Tool, ToolContext, ToolOutcome
+from bot.core.errors import OutcomeUnknown
 from bot.llm.presets import ModelPresets, Preset
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
@@ -148,9 +149,9 @@ async def test_nothing_goes_out_of_a_private_problem(tmp_path, path, model):
 
 @pytest.mark.parametrize(
     ("end", "beforehand"),
-    [("stop", False), ("restart", False), ("restart without a model", True)],
+    [("stop", False), ("restart", False), ("restart without a model", True), ("no answer", False)],
 )
-async def test_the_program_tells_that_a_call_was_interrupted_whatever_the_model_says(
+async def test_the_program_tells_that_a_call_has_no_answer_whatever_the_model_says(
     tmp_path, path, model, end, beforehand
 ):
     acts, clock = anyio.Event(), ManualClock()
@@ -158,8 +159,9 @@ async def test_the_program_tells_that_a_call_was_interrupted_whatever_the_model_
     async def hangs(given: WriteArguments, _: ToolContext) -> ToolOutcome:
         path.write_text(f"{given.line}\n")
         acts.set()
-        await anyio.sleep_forever()
-        raise AssertionError
+        if end != "no answer":
+            await anyio.sleep_forever()
+        raise OutcomeUnknown("the server is slow")
 
     async def allowed(_: ToolContext) -> Permission:
         return Permission("always", "fake:7")
@@ -169,17 +171,19 @@ async def test_the_program_tells_that_a_call_was_interrupted_whatever_the_model_
     async with session_host(tmp_path, model, tools=tools, clock=clock) as host:
         if not beforehand:
             await say(host, "write tea")
-        await host.channel.send("write tea" if beforehand else "yes")
+        sent = await host.channel.send("write tea" if beforehand else "yes")
         await acts.wait()
         if end == "stop":
             told = await say(host, "/stop")
-    if end != "stop":
+        elif end == "no answer":
+            told = await host.channel.wait_for_answer(sent)
+    if end.startswith("restart"):
         again = ScriptedModel(obeying() if end == "restart" else [])
         async with session_host(tmp_path, again, tools=tools, clock=clock) as host:
             await host.wait_for_pending(0)
             told = host.channel.answers[-1].text
     assert told.endswith(
-        "\n\nI was interrupted while I ran `file_write` (call 1), and I do not know whether it took "
+        "\n\nI got no usable answer when I ran `file_write` (call 1), and I do not know whether it took "
         "effect. Please check before you ask for it again.\n- line: `tea`"
     )
     assert lines_of(path) == ["tea"]

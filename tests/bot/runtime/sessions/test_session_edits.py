@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
+import pytest
 from session_rig import settled, shown
 
+from bot.tape.entries import event
 from bot.testing.host import session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
@@ -24,14 +28,30 @@ async def test_an_edit_of_a_message_that_waits_is_what_the_turn_takes_in(tmp_pat
     assert "teh" not in str(model.requests_for()[-1].messages)
 
 
-async def test_an_edit_is_no_command(tmp_path):
-    model = ScriptedModel([text_reply("hi"), text_reply("ok")])
+async def test_a_part_of_what_was_overheard_that_now_asks_is_answered_with_the_other_parts(
+    tmp_path,
+):
+    model = ScriptedModel([text_reply("hi")])
     async with session_host(tmp_path, model) as host:
-        first = await host.channel.send("hello")
-        await host.channel.wait_for_answer(first)
-        await host.channel.send("/memory clear yes", edits=first.id, message_id="m1.e1")
-        await settled(host)
-        assert not await host.events("command")
+        heard = await host.channel.send("aside", asks=False, private=False)
+        parts = (("1", 0, 5), ("2", 6, 11))
+        await host.bus.channel("fake").publish(
+            replace(heard, id="1", text="a cat\na dog", parts=parts)
+        )
+        asked = await host.channel.send("@bot dogs?", edits="2", private=False)
+        await host.channel.wait_for_answer(asked)
+    assert shown(model)[-1].endswith("a cat\n@bot dogs?")
+
+
+@pytest.mark.slow
+async def test_an_edit_of_a_message_that_is_too_far_back_is_told_and_shown_to_no_problem(tmp_path):
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/problem new Music private")
+        await host.store.append_many("fake:1", [event("x", {})] * 5_000)
+        await host.channel.send("I play the harp", edits="m0")
+        await host.channel.wait_until(lambda: "as a new message" in host.channel.answers[-1].text)
+        assert "harp" not in str(await host.tape())
 
 
 async def test_an_edit_that_comes_while_the_answer_is_written_down_is_answered(tmp_path):
