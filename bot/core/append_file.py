@@ -50,16 +50,7 @@ class AppendFile:
     """
 
     def __init__(self, path: Path, *, sync: bool, writable: bool = True) -> None:
-        """Open the file; create it if it is missing and writable.
-
-        Args:
-            path: The file.
-            sync: Make each append durable before it returns.
-            writable: Whether the file may be written.
-
-        Raises:
-            OSError: The file cannot be opened.
-        """
+        """Open the file; create it if it is missing and writable. ``sync`` makes each append durable."""
         flags = (os.O_RDWR | os.O_APPEND | os.O_CREAT) if writable else os.O_RDONLY
         self.path = path
         self.fd = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
@@ -111,11 +102,7 @@ class AppendFile:
             await waiter.done
 
     def restore(self) -> None:
-        """Cut off what a failed write left behind, if anything; blocking.
-
-        Raises:
-            OSError: The storage still refuses.
-        """
+        """Cut off what a failed write left behind, if anything; blocking."""
         with self._writing:
             if self._has_unacknowledged_tail:
                 self._cut()

@@ -102,9 +102,8 @@ def decode_entry(raw: bytes) -> TapeEntry | None:
 
 def decode_line(raw: bytes) -> TapeLine | None:
     """Decode a line of a file; return None if it does not match its CRC. Never raises."""
-    raw = raw.removesuffix(b"\n")
-    text = raw[:-_CRC_LENGTH]
-    return _decode(text + b"}") if raw[-_CRC_LENGTH:] == _CRC % crc32(text) else None
+    text = raw.removesuffix(b"\n")[:-_CRC_LENGTH]
+    return _decode(text + b"}") if raw.startswith(_CRC % crc32(text), len(text)) else None
 
 
 def decode_lines(raw: bytes) -> list[TapeLine]:
@@ -139,12 +138,12 @@ def _encode_open(entry: TapeEntry, more: int) -> bytes:
     try:
         raw = to_json(record)
         read = _read(raw)
-        same = read == record and _is_line(read)
+        plain = raw if read == record and _is_line(read) else None
     except (ValueError, TypeError):
-        same = False
-    if same:
-        _check_size(record, raw)
-        return raw[:-1]
+        plain = None
+    if plain is not None:
+        _check_size(record, plain)
+        return plain[:-1]
     try:
         for text, raw in _spellings(record):
             _check_size(record, raw)
