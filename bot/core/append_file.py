@@ -7,15 +7,16 @@ that waited for it, and none after them: the file is reopened and cut back.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import logging
 import mmap
 import os
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import anyio
 
@@ -31,17 +32,14 @@ _THREADS = StorageThreads(8)
 """Write what is appended to any file. More than eight syncs at once do not make a disk faster."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
+class _Waiter(NamedTuple):
     data: bytes
     seq: int
-    woken: anyio.Event | None = None
-    finished: bool = False
-    error: OSError | None = None
+    done: asyncio.Future[None]
 
 
 class AppendFile:
-    """A file opened for append; writers that wait together share one sync.
+    """A file opened for append; what is handed in during a sync shares the next one.
 
     Each append carries a sequence number that its owner chooses (such as the id of the last entry).
     ``queued_seq`` is the newest one handed in, ``durable_seq`` the newest in the file. When a write
@@ -51,23 +49,8 @@ class AppendFile:
     anything else is written: at once, or by the next append if the disk still refuses.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        sync: bool,
-        writable: bool = True,
-    ) -> None:
-        """Open the file; create it if it is missing and writable.
-
-        Args:
-            path: The file.
-            sync: Make each append durable before it returns.
-            writable: Whether the file may be written.
-
-        Raises:
-            OSError: The file cannot be opened.
-        """
+    def __init__(self, path: Path, *, sync: bool, writable: bool = True) -> None:
+        """Open the file; create it if it is missing and writable. ``sync`` makes each append durable."""
         flags = (os.O_RDWR | os.O_APPEND | os.O_CREAT) if writable else os.O_RDONLY
         self.path = path
         self.fd = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
@@ -77,18 +60,18 @@ class AppendFile:
             os.close(self.fd)
             add_path(error, path)
             raise
-        self.durable_seq = 0
-        self.queued_seq = 0
+        self.durable_seq = self.queued_seq = 0
         self._sync = sync
         self._queue: list[_Waiter] = []
-        self._flushing = False
+        # Whether a thread takes what is queued, and what guards that.
+        self._busy = False
+        self._queuing = Lock()
+        # Held while the file is written: a thread may outlive its cancelled waiters.
+        self._writing = Lock()
         # True while bytes may lie behind ``size``: during a write, and after one that failed.
         self._has_unacknowledged_tail = False
         # The bytes before it, from the start of the page that they share, until the write is acknowledged.
         self._before = b""
-        # A writing thread may outlive its cancelled waiter, or even begin after that: then it does nothing.
-        self._writing = Lock()
-        self._due: object = None
 
     def set_sequence(self, seq: int) -> None:
         """Set both numbers after the owner has read the file."""
@@ -108,35 +91,18 @@ class AppendFile:
             OSError: The storage refused; the bytes are not in the file, or are cut off before
                 anything follows them.
         """
-        waiter = _Waiter(data, seq)
-        self._queue.append(waiter)
+        waiter = _Waiter(data, seq, asyncio.get_running_loop().create_future())
+        with self._queuing:
+            self._queue.append(waiter)
+            begin, self._busy = not self._busy, True
         self.queued_seq = seq
+        if begin:
+            _THREADS.submit(self._write_queue)
         with anyio.CancelScope(shield=True):
-            if self._flushing:
-                await self._wait_for_turn(waiter)
-            if not waiter.finished:
-                await self._flush_as_leader()
-        if waiter.error is not None:
-            raise waiter.error
-
-    async def _wait_for_turn(self, waiter: _Waiter) -> None:
-        """Wait until the data is written, or the waiter is the one to write it."""
-        waiter.woken = woken = anyio.Event()
-        try:
-            await woken.wait()
-        except BaseException:
-            # Only asyncio itself cancels here. Whoever still waits behind it writes its data, too.
-            waiter.woken = None
-            if woken.is_set() and not waiter.finished:
-                self._choose_leader()
-            raise
+            await waiter.done
 
     def restore(self) -> None:
-        """Cut off what a failed write left behind, if anything; blocking.
-
-        Raises:
-            OSError: The storage still refuses.
-        """
+        """Cut off what a failed write left behind, if anything; blocking."""
         with self._writing:
             if self._has_unacknowledged_tail:
                 self._cut()
@@ -148,94 +114,72 @@ class AppendFile:
                 os.close(self.fd)
                 self.fd = -1
 
-    async def _flush_as_leader(self) -> None:
-        """Write the queued data, then let the next waiter lead."""
-        self._flushing = True
-        batch, self._queue = self._queue, []
-        data = b"".join(waiter.data for waiter in batch)
-        due = self._due = object()
-        try:
-            await _THREADS.run(partial(self._commit, due=due), data)
-        except OSError as error:
-            self._wake_batch(batch, error)
-        except BaseException:
-            # The outcome is unknown. The next append waits for the write, and cuts it off.
-            self._wake_batch(batch, OSError(errno.EIO, "a write was interrupted", str(self.path)))
-            raise
-        else:
-            self._acknowledge(data)
-            self._wake_batch(batch, None)
+    # In a thread.
 
-    def _wake_batch(self, batch: list[_Waiter], error: OSError | None) -> None:
-        """Wake the batch with the outcome of its write, and let the next waiter lead."""
-        self._due = None
-        if error is None:
-            self.durable_seq = batch[-1].seq
-        else:
-            batch.extend(self._queue)
-            self._queue.clear()
-            self.queued_seq = self.durable_seq
-        for waiter in batch:
-            waiter.error = error
-            waiter.finished = True
-            if waiter.woken is not None:
-                waiter.woken.set()
-        self._choose_leader()
-
-    def _choose_leader(self) -> None:
-        """Let the first that still waits write what is queued; drop that if nobody waits for it any more."""
-        leader = next((one.woken for one in self._queue if one.woken is not None), None)
-        self._flushing = leader is not None
-        if leader is not None:
-            leader.set()
-        else:
-            self._queue.clear()
-            self.queued_seq = self.durable_seq
-
-    def _acknowledge(self, data: bytes) -> None:
-        self.size += len(data)
-        self._has_unacknowledged_tail = False
-        self._before = b""
-
-    def _commit(self, data: bytes, due: object = None) -> None:
-        """Write and sync, unless a later write is due: nobody waits for these bytes any more.
-
-        They count only once they are acknowledged.
-        """
-        with self._writing:
-            if self._due is not due:
+    def _write_queue(self) -> None:
+        """Write what is queued, and what comes meanwhile, until nothing is or the storage refuses."""
+        while True:
+            with self._queuing:
+                batch, self._queue = self._queue, []
+                self._busy = bool(batch)
+            if not batch:
                 return
+            refused: OSError | None = None
             try:
-                if self._has_unacknowledged_tail:
-                    self._cut()
-                self._write(data)
+                self._commit(b"".join([waiter.data for waiter in batch]))
+            except MemoryError:
+                refused = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(self.path))
             except OSError as error:
                 add_path(error, self.path)
+                refused = error
+            # If the event loop is closed, nobody waits.
+            with suppress(RuntimeError):
+                batch[0].done.get_loop().call_soon_threadsafe(self._settle, batch, refused)
+            if refused is not None:
+                return
+
+    def _settle(self, batch: list[_Waiter], refused: OSError | None) -> None:
+        """Tell those who wait; what was queued behind a refused write fails with it."""
+        if refused is None:
+            self.durable_seq = batch[-1].seq
+        else:
+            with self._queuing:
+                batch, self._queue, self._busy = batch + self._queue, [], False
+            self.queued_seq = self.durable_seq
+        for waiter in batch:
+            if waiter.done.done():
+                continue  # asyncio itself has cancelled it.
+            if refused is None:
+                waiter.done.set_result(None)
+            else:
+                waiter.done.set_exception(refused)
+
+    def _commit(self, data: bytes) -> None:
+        with self._writing:
+            if self._has_unacknowledged_tail:
+                self._cut()
+            shared = self.size % _PAGE
+            self._before = os.pread(self.fd, shared, self.size - shared)
+            if len(self._before) < shared:
+                raise OSError(errno.EIO, "it contains less than was recorded", f"{self.path}")
+            self._has_unacknowledged_tail = True
+            try:
+                write_all(self.fd, data)
+                if self._sync:
+                    # macOS has no fdatasync.
+                    getattr(os, "fdatasync", os.fsync)(self.fd)
+            except OSError:
+                try:
+                    self._cut()
+                except OSError as error:
+                    logger.warning(
+                        "%s could not be truncated after a failed write (%s); the next write retries",
+                        self.path,
+                        error,
+                    )
                 raise
-
-    def _write(self, data: bytes) -> None:
-        shared = self.size % _PAGE
-        self._before = os.pread(self.fd, shared, self.size - shared)
-        if len(self._before) < shared:
-            raise OSError(errno.EIO, "it contains less than was recorded", f"{self.path}")
-        self._has_unacknowledged_tail = True
-        try:
-            write_all(self.fd, data)
-            if self._sync:
-                _datasync(self.fd)
-        except OSError:
-            self._cut_if_possible()
-            raise
-
-    def _cut_if_possible(self) -> None:
-        try:
-            self._cut()
-        except OSError as error:
-            logger.warning(
-                "%s could not be truncated after a failed write (%s); the next write retries",
-                self.path,
-                error,
-            )
+            self.size += len(data)
+            self._has_unacknowledged_tail = False
 
     def _cut(self) -> None:
         """Reopen the file, and make it end durably with the acknowledged bytes.
@@ -265,9 +209,3 @@ class AppendFile:
         finally:
             os.close(fresh)
         self._has_unacknowledged_tail = False
-        self._before = b""
-
-
-def _datasync(descriptor: int) -> None:
-    # macOS has no fdatasync.
-    getattr(os, "fdatasync", os.fsync)(descriptor)

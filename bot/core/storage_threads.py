@@ -6,22 +6,14 @@ copies a context for each, which costs more CPU time than the write itself.
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import os
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import NamedTuple
 
-
-class _Job(NamedTuple):
-    function: Callable[[bytes], None]
-    data: bytes
-    done: asyncio.Future[None]
-    loop: asyncio.AbstractEventLoop
+Job = Callable[[], None]
+"""Tells its outcome itself, and raises nothing."""
 
 
 class StorageThreads:
@@ -42,83 +34,37 @@ class StorageThreads:
     def _begin(self) -> None:
         self._lock = Lock()
         self._started = 0
-        self._idle: list[SimpleQueue[_Job]] = []
-        self._waiting: deque[_Job] = deque()
+        self._idle: list[SimpleQueue[Job]] = []
+        self._waiting: deque[Job] = deque()
 
-    async def run(self, function: Callable[[bytes], None], data: bytes) -> None:
-        """Call a function with data in a thread; return when it returns, or raise what it raises.
-
-        Cancelling the caller does not stop the call; who must know its outcome is shielded.
-
-        Raises:
-            OSError: The system has no thread for it; the function was not called.
-        """
-        loop = asyncio.get_running_loop()
-        job = _Job(function, data, loop.create_future(), loop)
+    def submit(self, job: Job) -> None:
+        """Let a thread do a job; without any thread, which the system may refuse, do it here."""
         with self._lock:
-            lacks = not self._idle and self._started < self._most
-            self._started += lacks
-            if not lacks:
-                self._assign(job)
-        if lacks:
-            self._start(job)
-        await job.done
-
-    def _assign(self, job: _Job) -> None:
-        """Give a job to an idle thread, or to the first that will be."""
-        if self._idle:
-            self._idle.pop().put(job)
-        else:
+            if self._idle:
+                self._idle.pop().put(job)
+                return
             self._waiting.append(job)
-
-    def _start(self, job: _Job) -> None:
-        # A daemon, because it waits for jobs until the process ends.
-        thread = Thread(target=self._work, args=(job,), name="storage", daemon=True)
+            if self._started == self._most:
+                return
+            self._started += 1
         try:
-            thread.start()
-        except RuntimeError as error:
-            # The system has no more threads now. The others do the work; without any, the next call tries again.
+            # A daemon, because it waits for jobs until the process ends.
+            Thread(target=self._work, name="storage", daemon=True).start()
+        except RuntimeError:
             with self._lock:
                 self._started -= 1
-                if self._started:
-                    self._assign(job)
-                    return
-            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+                alone = [] if self._started else [*self._waiting]
+                self._waiting = self._waiting if self._started else deque()
+            for one in alone:
+                one()
 
-    def _work(self, job: _Job) -> None:
-        jobs: SimpleQueue[_Job] = SimpleQueue()
+    def _work(self) -> None:
+        jobs: SimpleQueue[Job] = SimpleQueue()
         while True:
-            following = self._do(job, jobs)
+            with self._lock:
+                job = self._waiting.popleft() if self._waiting else None
+                if job is None:
+                    self._idle.append(jobs)
+            (job or jobs.get())()
             # An idle thread keeps nothing of what it wrote.
             del job
-            job = jobs.get() if following is None else following
-
-    def _do(self, job: _Job, jobs: SimpleQueue[_Job]) -> _Job | None:
-        """Do a job; return one that waits, or take a place among the idle."""
-        error = _call(job)
-        with self._lock:
-            following = self._waiting.popleft() if self._waiting else None
-            if following is None:
-                # Before the caller is told, who may have the next job.
-                self._idle.append(jobs)
-        # If its event loop is closed, nobody waits.
-        with suppress(RuntimeError):
-            job.loop.call_soon_threadsafe(_finish, job.done, error)
-        return following
-
-
-def _call(job: _Job) -> BaseException | None:
-    try:
-        job.function(job.data)
-    except BaseException as error:  # noqa: BLE001 (the caller gets it)
-        return error
-    return None
-
-
-def _finish(done: asyncio.Future[None], error: BaseException | None) -> None:
-    if done.cancelled():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
+
+from pydantic_core import from_json, to_json
 
 from bot.core.errors import InvalidEntry
 from bot.core.nesting import nesting_levels
@@ -44,12 +46,13 @@ _SEAM = re.compile(rb',"crc":"[0-9a-f]{8}"\}.(?=\{"id":)', re.DOTALL)
 _MOST_SEAMS = 16
 """How many places of a line are tried as a damaged newline."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_parse = json.JSONDecoder().raw_decode
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+# What this refuses (lone surrogates, depth), Python's own may read; it takes a third longer, and writing four times as
+# long.
+_read = partial(from_json, allow_inf_nan=False, cache_strings="keys")
 
 
-@dataclass(frozen=True, slots=True)
-class TapeLine:
+class TapeLine(NamedTuple):
     """A readable line of a tape's file.
 
     Attributes:
@@ -99,9 +102,8 @@ def decode_entry(raw: bytes) -> TapeEntry | None:
 
 def decode_line(raw: bytes) -> TapeLine | None:
     """Decode a line of a file; return None if it does not match its CRC. Never raises."""
-    raw = raw.removesuffix(b"\n")
-    text = raw[:-_CRC_LENGTH]
-    return _decode(text + b"}") if raw[-_CRC_LENGTH:] == _CRC % crc32(text) else None
+    text = raw.removesuffix(b"\n")[:-_CRC_LENGTH]
+    return _decode(text + b"}") if raw.startswith(_CRC % crc32(text), len(text)) else None
 
 
 def decode_lines(raw: bytes) -> list[TapeLine]:
@@ -134,18 +136,18 @@ def _encode_open(entry: TapeEntry, more: int) -> bytes:
     if more:
         record["more"] = more
     try:
-        text = _encode(record)
-        if text.count("{") + text.count("[") > MAX_DEPTH and nesting_levels(record) > MAX_DEPTH + 1:
-            raise InvalidEntry(
-                f"a {entry.kind} entry is nested too deeply: a tape takes at most {MAX_DEPTH} levels"
-            )
-        for spelling, raw in _spellings(record, text):
-            if len(raw) > MAX_ENTRY_BYTES:
-                raise InvalidEntry(
-                    f"a {entry.kind} entry of {len(raw):,} bytes was not written: a tape takes at most "
-                    f"{MAX_ENTRY_BYTES:,}"
-                )
-            read, _unused = _parse(spelling)
+        raw = to_json(record)
+        read = _read(raw)
+        plain = raw if read == record and _is_line(read) else None
+    except (ValueError, TypeError):
+        plain = None
+    if plain is not None:
+        _check_size(record, plain)
+        return plain[:-1]
+    try:
+        for text, raw in _spellings(record):
+            _check_size(record, raw)
+            read = json.loads(text)
             if read == record and _is_line(read):
                 return raw[:-1]
     except (TypeError, ValueError, RecursionError) as error:
@@ -153,8 +155,26 @@ def _encode_open(entry: TapeEntry, more: int) -> bytes:
     raise InvalidEntry(f"a {entry.kind} entry would not read back as it is: it is not plain JSON")
 
 
-def _spellings(record: dict[str, Any], text: str) -> Iterator[tuple[str, bytes]]:
+def _check_size(record: dict[str, Any], raw: bytes) -> None:
+    """Check that a line is neither too long nor nested too deeply.
+
+    Raises:
+        InvalidEntry: It is.
+    """
+    if len(raw) > MAX_ENTRY_BYTES:
+        raise InvalidEntry(
+            f"a {record['kind']} entry of {len(raw):,} bytes was not written: a tape takes at most "
+            f"{MAX_ENTRY_BYTES:,}"
+        )
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting_levels(record) > MAX_DEPTH + 1:
+        raise InvalidEntry(
+            f"a {record['kind']} entry is nested too deeply: a tape takes at most {MAX_DEPTH} levels"
+        )
+
+
+def _spellings(record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Yield encodings of a record, as text and as bytes, the most readable first."""
+    text = _write(record)
     try:
         yield text, text.encode()
     except UnicodeEncodeError:
@@ -167,9 +187,11 @@ def _spellings(record: dict[str, Any], text: str) -> Iterator[tuple[str, bytes]]
 
 def _decode(raw: bytes) -> TapeLine | None:
     try:
-        text = raw.decode("utf-8", "surrogatepass")
-        record, end = _parse(text)
-        if end != len(text) or not _is_line(record):
+        try:
+            record = _read(raw)
+        except ValueError:
+            record = json.loads(raw.decode("utf-8", "surrogatepass"))
+        if not _is_line(record):
             return None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

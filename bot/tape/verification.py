@@ -10,6 +10,7 @@ Rule 5: a memory zone is opened and sealed with one version, and versions never 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.core.i18n import _, format_number
@@ -56,12 +57,13 @@ class TapeVerifier:
         tape: The session's key; None if it is unknown.
 
     Attributes:
+        tape: As given.
         problems: Problems found so far.
     """
 
     def __init__(self, tape: str | None) -> None:
         self.problems: list[IntegrityProblem] = []
-        self._tape = tape
+        self.tape = tape
         self._ids: set[int] = set()
         self._highest = 0
         self._targets: list[tuple[str, str, TapeEntry]] = []
@@ -84,19 +86,24 @@ class TapeVerifier:
         """Start the next part."""
         self._part, self._number, self._last = part, 0, None
 
-    def check_line(self, offset: int, raw: bytes) -> None:
-        """Check the next line of the part's file."""
-        self._number += 1
-        self._where = _(
-            "line {number} (byte {offset})", number=self._number, offset=format_number(offset)
-        )
-        found = decode_lines(raw)
-        if not found:
-            self.report(_("the line cannot be read") if raw else _("what is here cannot be read"))
-        elif decode_line(raw) is None:
-            self.report(_("another byte replaced a newline; nothing is lost"))
-        for line in found:
-            self.check_entry(line.entry, line.more)
+    def check_lines(self, lines: Iterable[bytes]) -> None:
+        """Check the lines of the part's file."""
+        offset = 0
+        for raw in lines:
+            self._number += 1
+            self._where = _(
+                "line {number} (byte {offset})", number=self._number, offset=format_number(offset)
+            )
+            found = decode_lines(raw)
+            if not found:
+                self.report(
+                    _("the line cannot be read") if raw else _("what is here cannot be read")
+                )
+            elif decode_line(raw) is None:
+                self.report(_("another byte replaced a newline; nothing is lost"))
+            for line in found:
+                self.check_entry(line.entry, line.more)
+            offset += len(raw) + 1
 
     def check_entry(self, entry: TapeEntry, more: int = 0) -> None:
         """Check the next readable entry of the part; ``more`` of its append follow."""
@@ -111,12 +118,10 @@ class TapeVerifier:
         if entry.kind == "anchor":
             self._anchor(entry)
 
-    def end_part(self, *, cut: bool = False) -> None:
-        """End the part; ``cut`` if bytes follow the last newline of a segment."""
+    def end_part(self) -> None:
+        """End the part."""
         self._where = _("after line {number}", number=self._number) if self._number else ""
         if self._part.ids is not None:
-            if cut:
-                self.report(_("the last line is not terminated"))
             last = self._last.entry.id if self._last else self._part.ids[0] - 1
             if last < self._part.ids[1]:
                 self._missing(last + 1, self._part.ids[1])
@@ -169,7 +174,7 @@ class TapeVerifier:
                 self.report(_("it does not begin with a header"))
             return
         named = entry.data.get("session")
-        if self._tape is not None and named != self._tape:
+        if self.tape is not None and named != self.tape:
             self.report(_("its header names another session: {get!r}", get=named))
         previous, parent = entry.data.get("previous"), entry.data.get("parent")
         if isinstance(parent, dict) and isinstance(parent.get("first"), int):

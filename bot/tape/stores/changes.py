@@ -78,13 +78,13 @@ def index_tombstones(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
     return found
 
 
-def check_tombstones(
+def pending_tombstones(
     tape: str,
     tombstones: Mapping[int, TapeEntry],
     held: Mapping[int, TapeEntry],
     heads: Container[int],
-) -> None:
-    """Check that tombstones may replace a tape's entries.
+) -> list[TapeEntry]:
+    """Return the tombstones that a tape's entries do not equal yet.
 
     Args:
         tape: The session's key.
@@ -109,22 +109,12 @@ def check_tombstones(
             raise InvalidEntry(
                 f"entry {number} of tape {tape} is the header of a part: only its title may go"
             )
-
-
-def pending_tombstones(
-    tape: str,
-    tombstones: Mapping[int, TapeEntry],
-    held: Mapping[int, TapeEntry],
-    heads: Container[int],
-) -> list[TapeEntry]:
-    """Return the tombstones that a tape's entries do not equal yet; see ``check_tombstones``."""
-    check_tombstones(tape, tombstones, held, heads)
-    return [new for number, new in tombstones.items() if entries_differ(held[number], new)]
-
-
-def entries_differ(old: TapeEntry, new: TapeEntry) -> bool:
-    """Return whether two entries differ when encoded, since ``True`` equals 1."""
-    return encode_entries([old]) != encode_entries([new])
+    # Encoded, since True equals 1.
+    return [
+        new
+        for number, new in tombstones.items()
+        if encode_entries([held[number]]) != encode_entries([new])
+    ]
 
 
 def _fixed(header: TapeEntry) -> tuple[str | None, dict[str, Any]]:

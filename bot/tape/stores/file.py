@@ -2,26 +2,24 @@
 
 Rule 1: what is read is a snapshot: the live file as it is acknowledged, through a descriptor of its own, and the
     segments before it. So reading waits for nobody.
-Rule 2: appends share the tape and its file's group commit. What replaces the live file (archive, reset, erase,
-    creation) has the tape for itself, and opens it anew.
-Rule 3: segments' files are written by one at a time: packing in the background, erasing, removing. Forks wait for
-    them, and they for forks.
-Rule 4: a gap in the ids of a part is damage. It is skipped, counted, and logged once.
+Rule 2: appends share the tape's file and its group commit. What replaces the live file (archive, reset, erase,
+    creation) has the tape for itself, and it is opened anew.
+Rule 3: a tape's parts are changed by one at a time: archive, reset, erase, fork, packing in the background.
 A reader beside the writing process opens the files for each call.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+import os
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.from_thread
@@ -29,7 +27,7 @@ import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
-from bot.core.files import PRIVATE_FILE, replace_file, sync_directory
+from bot.core.files import PRIVATE_FILE, disk_error_text, replace_file, sync_directory
 from bot.core.i18n import _
 from bot.tape.codec import decode_lines, encode_append, encode_line
 from bot.tape.entries import TapeEntry
@@ -45,28 +43,28 @@ from bot.tape.store import (
     last_dropped,
 )
 from bot.tape.stores.changes import (
-    check_tombstones,
     check_version,
-    entries_differ,
     fork_header,
     forked_part,
     index_tombstones,
+    pending_tombstones,
     stamp,
     unreadable_text,
 )
-from bot.tape.stores.folder import SEALED_FILE, TapeFolder, replace_live_file
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder, seal_live_file
 from bot.tape.stores.followers import TapeFollowers
-from bot.tape.stores.live_tapes import LiveTapes, TapeSnapshot, map_os_errors
+from bot.tape.stores.open_tape import OpenTape, TapeSnapshot, look_once, no_such_tape, open_tape
 from bot.tape.stores.parts import PartFile, as_they_are, rewritten, write_part
 
 logger = logging.getLogger(__name__)
 
 # Ids are dense, so a page is an id range; pages grow for callers that read much.
 _FIRST_PAGE, _LAST_PAGE = 32, 1024
-_APART = 3
-"""Entries further apart than this are read separately: that costs as much as to decode three lines."""
 _LOOK = 0.5
 """Seconds between a reader's checks for new entries of another process."""
+_TRIES = 20
+_MOST_ABSENT = 10_000
+"""How many names without a tape are remembered."""
 
 _T = TypeVar("_T")
 
@@ -103,18 +101,24 @@ class FileTapeStore(TapeStore):
             TapeLocked: Another process uses the folder.
         """
         self._clock = clock or SystemClock()
+        self._sync = sync
+        self._most_open = open_tapes
         self._read_only = read_only
         self._folder = TapeFolder(root, workspace)
-        self._tapes = LiveTapes(
-            self._folder, self._clock, sync=sync, limit=open_tapes, read_only=read_only
-        )
-        self._sealing = anyio.Lock()
+        self._open: OrderedDict[str, OpenTape] = OrderedDict()
+        self._absent: set[str] = set()
+        self._closed = False
+        # By tape: one guards its opening and its live file, the other its parts.
+        self._locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = WeakValueDictionary()
+        # Whether a new file name in the folder may not be durable yet: appends must not precede it.
+        self._unsynced = False
         self._sealed = anyio.Event()
         self._growth = TapeFollowers()
         # How many erasures have ended, and have begun.
         self._erasures: Counter[str] = Counter()
         self._erasing: Counter[str] = Counter()
-        self._forks = itertools.count(1)
+        self._torn = 0
+        self._damage: dict[str, set[int]] = {}
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         if not read_only:
             self._folder.lock()
@@ -123,62 +127,57 @@ class FileTapeStore(TapeStore):
 
     async def get_title(self, tape: str) -> str | None:
         """Return the title from the header."""
-        async with self._tapes.snapshot(tape) as seen:
-            return header_title(seen.opened.head)
+        return header_title((await self._glance(tape)).head)
 
     async def list_tapes(self) -> list[str]:
         """Return the session keys that the live files' headers name."""
-        with map_os_errors("the tapes could not be listed", TapeError):
+        with _map_errors("the tapes could not be listed", TapeError):
             return await anyio.to_thread.run_sync(self._folder.sessions)
 
     def is_known_absent(self, tape: str) -> bool:
         """Return whether there is no such tape; each turn asks for some that most homes do not have."""
-        return self._tapes.is_known_absent(tape)
+        return tape in self._absent and not self._closed
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry, which may not be durable yet."""
-        if self._read_only:
-            return await self._durable(tape)
-        async with self._tapes.use(tape) as live:
-            return live.file.queued_seq
+        return (await self._glance(tape)).file.queued_seq
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range, segments included."""
-        return await self._tapes.look(
-            tape, lambda seen: list(self._tapes.between(seen, from_entry_id or 1, to_entry_id))
-        )
+        first = from_entry_id or 1
+        return await self._look(tape, lambda seen: list(seen.entries(first, to_entry_id)))
 
     async def run_reading(self, tape: str, work: Callable[[ReadEntries], _T]) -> _T:
         """Run a function in a thread and return its result; it may read the tape's entries by id."""
-        return await self._tapes.look(tape, lambda seen: work(partial(self._read_each, seen)))
+        return await self._look(tape, lambda seen: work(seen.of_ids))
 
     def damage(self, tape: str) -> list[str]:
         """Return descriptions of the damage found in a tape."""
-        return unreadable_text(len(self._tapes.unreadable.get(tape, ())))
+        return unreadable_text(len(self._damage.get(tape, ())))
 
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first, through the segments."""
-        async with self._tapes.snapshot(tape) as seen:
-            first, ceiling = seen.opened.head.id, seen.last_id + 1
+        opened = await self._glance(tape)
+        first, ceiling = opened.head.id, opened.file.durable_seq + 1
         if before is not None:
             ceiling = min(ceiling, before)
         size = _FIRST_PAGE
-        earlier: list[Segment] | None = None
+        sealed: list[Segment] | None = None
         while True:
             while ceiling > first:
                 floor = max(first, ceiling - size)
                 for entry in reversed(await self.read(tape, floor, ceiling - 1)):
                     yield entry
                 ceiling, size = floor, min(size * 2, _LAST_PAGE)
-            if earlier is None and first > 1:
-                earlier = [one for one in await self.segments(tape) if one.last_id < first]
-            if not earlier:
+            if sealed is None and first > 1:
+                sealed = await self.segments(tape)
+            if not sealed:
                 return
-            part = earlier.pop()
+            part = sealed.pop()
             first, ceiling = part.first_id, min(ceiling, part.last_id + 1)
 
     async def erasures(self, tape: str) -> int:
@@ -187,8 +186,7 @@ class FileTapeStore(TapeStore):
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
-        async with self._tapes.snapshot(tape) as seen:
-            return list(await anyio.to_thread.run_sync(seen.opened.sealed, self._folder))
+        return await self._look(tape, lambda seen: list(seen.opened.sealed()))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
@@ -217,22 +215,20 @@ class FileTapeStore(TapeStore):
     ) -> str:
         """Create the tape with its header if it does not exist; return its name."""
 
-        def create() -> None:
+        def create(path: Path) -> None:
             # Segments without a live file: somebody removed it. Their ids are not used again.
             sealed = self._folder.segments(tape)
             last = sealed[-1] if sealed else None
             head = header_entry(tape, title, previous=last)
             data = encode_append(stamp([head], self._clock, last.last_id if last else 0))
-            with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
-                replace_file(self._folder.live_path(tape), data)
+            replace_file(path, data)
 
         try:
             await self.version(tape)
         except TapeNotFound:
-            self._tapes.check_writable()
-            async with self._tapes.creating(tape):
-                if not self._folder.live_path(tape).exists():
-                    await anyio.to_thread.run_sync(create)
+            async with self._creating(tape) as path:
+                if not path.exists():
+                    await anyio.to_thread.run_sync(create, path)
             self._grown(tape)
         else:
             if replace_if_exists:
@@ -243,31 +239,42 @@ class FileTapeStore(TapeStore):
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
         """Append entries in one write; they are durable on return."""
-        self._tapes.check_writable()
-        async with self._tapes.use(tape) as live:
-            file = live.file
-            check_version(tape, expect, file.queued_seq)
-            if not entries:
-                return []
-            stamped = stamp(entries, self._clock, file.queued_seq)
-            data = encode_append(stamped)
-            with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
-                await file.append(data, stamped[-1].id)
-            self._grown(tape, stamped)
-            return stamped
+        self._check_writable()
+        # From here until they are queued nothing else runs.
+        file = (await self._opened(tape)).file
+        check_version(tape, expect, file.queued_seq)
+        if not entries:
+            return []
+        stamped = stamp(entries, self._clock, file.queued_seq)
+        data = encode_append(stamped)
+        with _map_errors(f"tape {tape} could not be written"):
+            await file.append(data, stamped[-1].id)
+        self._grown(tape, stamped)
+        return stamped
 
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
         """Seal the live file into a segment."""
+
+        def seal(live: OpenTape) -> Segment:
+            first, last = live.head.id, live.file.queued_seq
+            segment = self._folder.next_segment(tape, first, last, self._clock.now())
+            head = header_entry(
+                tape, header_title(live.head), previous=segment, dropped=last_dropped(live.head)
+            )
+            data = encode_append(stamp([head, *carry], self._clock, last))
+            live.file.restore()
+            seal_live_file(live.file.path, data, segment)
+            return segment
+
         try:
-            segment = await self._turn_over(tape, carry, seal_at=self._clock.now(), expect=expect)
+            async with self._changing(tape):
+                return await self._replace(tape, seal, expect)
         finally:
             # What has failed may have been done.
             self._sealed.set()
             self._grown(tape, carry)
-        assert segment is not None
-        return segment
 
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
@@ -283,104 +290,70 @@ class FileTapeStore(TapeStore):
         title: str | None = None,
         expect: int | None = None,
     ) -> None:
-        self._tapes.check_writable()
-        # Checked first, so that a conflict does not invalidate the index.
-        check_version(tape, expect, await self.version(tape))
-        with anyio.CancelScope(shield=True):
-            # From here on a crash would leave dropped content in the index.
-            try:
-                await self._index.mark_untrusted()
-            except TapeError as error:
-                raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
-            try:
-                await self._turn_over(tape, carry, title=title, expect=expect)
-                # Packing or erasing could bring a dropped segment back.
-                async with self._sealing, self._tapes.use(tape) as live:
-                    with map_os_errors(
-                        f"what a reset dropped of tape {tape} is not all removed; reset it again",
-                        TapeWriteError,
-                    ):
-                        last = last_dropped(live.head)
-                        await anyio.to_thread.run_sync(self._folder.drop, tape, last)
-            finally:
-                # What has failed may have been done in part.
-                self._tapes.unreadable.pop(tape, None)
-                self._erasures[tape] += 1
-                self._grown(tape)
+        def begin_anew(live: OpenTape) -> None:
+            last = live.file.queued_seq
+            kept = header_title(live.head) if title is None else title
+            head = header_entry(tape, kept, dropped=last)
+            data = encode_append(stamp([head, *carry], self._clock, last))
+            live.file.restore()
+            replace_file(live.file.path, data)
+            with _map_errors(
+                f"what a reset dropped of tape {tape} is not all removed; reset it again"
+            ):
+                self._folder.drop(tape, last)
+
+        async with self._changing(tape):
+            # Checked first, so that a conflict does not invalidate the index.
+            check_version(tape, expect, await self.version(tape))
+            with anyio.CancelScope(shield=True):
+                # From here on a crash would leave dropped content in the index.
                 try:
-                    await self._index.drop(tape)
+                    await self._index.mark_untrusted()
                 except TapeError as error:
-                    logger.warning(
-                        "text that a reset removed from tape %s stays in the index files until "
-                        "the next start (%s)",
-                        tape,
-                        error,
-                    )
-
-    async def _turn_over(
-        self,
-        tape: str,
-        carry: Sequence[TapeEntry],
-        *,
-        title: str | None = None,
-        seal_at: datetime | None = None,
-        expect: int | None = None,
-    ) -> Segment | None:
-        """Start a new live file with a header and ``carry``; seal the old one, or drop all entries."""
-        self._tapes.check_writable()
-        async with self._tapes.alone(tape) as live:
-            version = live.file.queued_seq
-            check_version(tape, expect, version)
-            segment = (
-                None
-                if seal_at is None
-                else self._folder.next_segment(tape, live.head.id, version, seal_at)
-            )
-            head = header_entry(
-                tape,
-                header_title(live.head) if title is None else title,
-                previous=segment,
-                dropped=last_dropped(live.head) if segment else version,
-            )
-            data = encode_append(stamp([head, *carry], self._clock, version))
-
-            def turn() -> None:
-                live.file.restore()
-                replace_live_file(live.file.path, data, segment)
-
-            with map_os_errors(f"tape {tape} could not be archived or reset", TapeWriteError):
-                await anyio.to_thread.run_sync(turn)
-        return segment
+                    raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
+                try:
+                    await self._replace(tape, begin_anew, expect)
+                finally:
+                    # What has failed may have been done in part.
+                    self._damage.pop(tape, None)
+                    self._erasures[tape] += 1
+                    self._grown(tape)
+                    try:
+                        await self._index.drop(tape)
+                    except TapeError as error:
+                        logger.warning(
+                            "text that a reset removed from tape %s stays in the index files until "
+                            "the next start (%s)",
+                            tape,
+                            error,
+                        )
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Replace entries by tombstones, in the files and in the index."""
-        self._tapes.check_writable()
         wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
-        changed: set[int] = set()
-        begun = False
+        beat = anyio.from_thread.check_cancelled
+        lines = partial(rewritten, tombstones=wanted)
+
+        def rewrite_live(live: OpenTape) -> None:
+            live.file.restore()
+            part = PartFile(live.file.fd, live.file.size)
+            write_part(live.file.path, lines(part), PRIVATE_FILE, beat)
+
         self._erasing[tape] += 1
         try:
-            async with self._sealing:
-                # What was archived meanwhile is met in the next round.
-                while True:
-                    async with self._tapes.snapshot(tape) as seen:
-                        held, due, differ = await anyio.to_thread.run_sync(
-                            self._affected, seen, wanted
-                        )
-                    if not begun:
-                        heads = {first for _segment, first, _last in seen.parts()}
-                        check_tombstones(tape, wanted, held, heads)
-                        if not wanted:
-                            return 0
-                        # From the first change on, a crash would leave erased content in the index.
-                        await self._index.mark_untrusted()
-                        begun = True
-                    if not due:
-                        break
-                    changed |= differ
-                    for segment in due:
-                        await self._erase_in(tape, segment, wanted)
-                    self._tapes.unreadable.pop(tape, None)
+            async with self._changing(tape):
+                changed, due = await self._look(tape, partial(self._affected, wanted))
+                if not wanted:
+                    return 0
+                # From here on a crash would leave erased content in the index.
+                await self._index.mark_untrusted()
+                for segment in due:
+                    if segment is None:
+                        await self._replace(tape, rewrite_live)
+                    else:
+                        pack = partial(_pack, self._folder, segment, lines, beat)
+                        await anyio.to_thread.run_sync(pack)
+                self._damage.get(tape, set()).clear()
                 await self._index.erase(tape, list(wanted.values()))
         except OSError as error:
             raise TapeWriteError(
@@ -390,55 +363,33 @@ class FileTapeStore(TapeStore):
         finally:
             # A failed erasure may have been done in part.
             self._erasures[tape] += 1
-        return len(changed)
+        return changed
 
     def _affected(
-        self, seen: TapeSnapshot, wanted: dict[int, TapeEntry]
-    ) -> tuple[dict[int, TapeEntry], list[Segment | None], set[int]]:
-        """Return the entries that tombstones are for, the parts to write anew, and the ids to erase. Blocking.
+        self, wanted: dict[int, TapeEntry], seen: TapeSnapshot
+    ) -> tuple[int, list[Segment | None]]:
+        """Return how many entries are to be erased, and the parts to write anew. Blocking.
 
         Such a part has an entry to erase, or unreadable bytes, or a file that was left when it was packed.
         """
         held: dict[int, TapeEntry] = {}
-        due: list[Segment | None] = []
-        differ: set[int] = set()
-        ids = sorted(wanted)
+        met: list[tuple[Segment | None, set[int], bool]] = []
         for segment, first, last in seen.parts():
-            if bisect_left(ids, first) >= bisect_right(ids, last):
+            inside = {number for number in wanted if first <= number <= last}
+            if not inside:
                 continue
-            debris = segment is not None and self._folder.is_half_packed(segment)
-            found: dict[int, TapeEntry] = {}
+            debris = segment is not None and self._folder.segment_path(segment).exists()
             with seen.open(segment) as part:
-                for _unused, raw in part.raw_lines():
+                for raw in part.raw_lines():
                     lines = decode_lines(raw)
                     debris |= bool(raw) and not lines
-                    found |= {one.entry.id: one.entry for one in lines if one.entry.id in wanted}
+                    held |= {one.entry.id: one.entry for one in lines if one.entry.id in inside}
                 anyio.from_thread.check_cancelled()
-            held |= found
-            fresh = {n for n, old in found.items() if entries_differ(old, wanted[n])}
-            differ |= fresh
-            if debris or fresh:
-                due.append(segment)
-        return held, due, differ
-
-    async def _erase_in(
-        self, tape: str, segment: Segment | None, wanted: dict[int, TapeEntry]
-    ) -> None:
-        """Write a segment, or for None the live file, anew."""
-        beat = anyio.from_thread.check_cancelled
-        if segment is not None:
-            await anyio.to_thread.run_sync(
-                _pack, self._folder, segment, lambda part: rewritten(part, wanted), beat
-            )
-            return
-        async with self._tapes.alone(tape, shield=False) as live:
-
-            def write() -> None:
-                live.file.restore()
-                part = PartFile(live.file.fd, live.file.size)
-                write_part(live.file.path, rewritten(part, wanted), PRIVATE_FILE, beat)
-
-            await anyio.to_thread.run_sync(write)
+            met.append((segment, inside, debris))
+        heads = {first for _segment, first, _last in seen.parts()}
+        changed = pending_tombstones(seen.opened.tape, wanted, held, heads)
+        ids = {entry.id for entry in changed}
+        return len(ids), [part for part, inside, debris in met if debris or ids & inside]
 
     async def fork(
         self,
@@ -451,54 +402,38 @@ class FileTapeStore(TapeStore):
         title: str | None = None,
     ) -> str:
         """Create a tape with a copy of another tape's entries from a point on."""
-        self._tapes.check_writable()
+        self._check_writable()
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
-        path = self._folder.live_path(new_tape)
-        fresh = self._folder.temporary_path(new_tape, next(self._forks))
 
         def check() -> None:
-            if path.exists() or self._folder.segments(new_tape):
+            if self._folder.live_path(new_tape).exists() or self._folder.segments(new_tape):
                 raise TapeExists(_("there is a tape {tape} already", tape=new_tape))
 
-        def copy(seen: TapeSnapshot) -> None:
+        def copy(path: Path, seen: TapeSnapshot) -> None:
+            check()
             # The parent may grow meanwhile: the copy holds what it had at the start.
             last = seen.last_id if to_entry is None else min(seen.last_id, to_entry)
-            entries = self._tapes.between(seen, from_entry or 1, last)
-            begin = next(entries, None)
-            parent = forked_part(from_tape, [begin] if begin else [], from_entry, last)
-            [head] = stamp([fork_header(new_tape, title, parent)], self._clock)
-            head = replace(head, id=max(1, parent.first - 1))
-            copied = itertools.chain([begin] if begin else [], entries)
+            entries = seen.entries(from_entry or 1, last)
+            begin = [entry for entry in [next(entries, None)] if entry is not None]
+            head = fork_header(new_tape, title, forked_part(from_tape, begin, from_entry, last))
             # Each is an append of its own, since only whole appends were read.
-            lines = (encode_line(one) for one in copied if one.id > head.id)
-            write_part(
-                fresh,
-                itertools.chain([encode_line(head)], lines),
-                PRIVATE_FILE,
-                anyio.from_thread.check_cancelled,
-            )
+            copied = (one for one in chain(begin, entries) if one.id > head.id)
+            lines = map(encode_line, chain(stamp([head], self._clock, head.id - 1), copied))
+            with _map_errors(f"tape {new_tape} could not be made"):
+                write_part(path, lines, PRIVATE_FILE, anyio.from_thread.check_cancelled)
 
-        def publish() -> None:
-            check()
-            fresh.rename(path)
-            sync_directory(path.parent)
-
-        with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
-            try:
-                await anyio.to_thread.run_sync(check)
-                # What an erasure removes, also one that waits, must not appear in a fork that its caller does not know.
-                published = False
-                while not published:
-                    async with self._sealing:
-                        erasing = self._erasing[from_tape]
-                        await self._tapes.look(from_tape, copy)
-                        async with self._tapes.creating(new_tape):
-                            if published := self._erasing[from_tape] == erasing:
-                                await anyio.to_thread.run_sync(publish)
-            except BaseException:
-                fresh.unlink(missing_ok=True)
-                raise
+        # First, since who holds a new name waits for no tape that is being created.
+        await self.version(from_tape)
+        await anyio.to_thread.run_sync(check)
+        while True:
+            async with self._changing(from_tape), self._creating(new_tape) as path:
+                erasing = self._erasing[from_tape]
+                await self._look(from_tape, partial(copy, path))
+                if self._erasing[from_tape] == erasing:
+                    break
+                # Something is to be erased by who does not know of this copy; it goes before anybody else runs.
+                path.unlink()
         self._grown(new_tape)
         return new_tape
 
@@ -522,11 +457,10 @@ class FileTapeStore(TapeStore):
                 logger.warning("archived parts of tapes cannot be packed: %s", error.strerror)
                 due = []
             for segment in due:
+                pack = partial(_pack, self._folder, segment, as_they_are, beat)
                 try:
-                    async with self._sealing:
-                        await anyio.to_thread.run_sync(
-                            _pack, self._folder, segment, as_they_are, beat
-                        )
+                    async with self._lock("parts", segment.name.partition(".")[0]):
+                        await anyio.to_thread.run_sync(pack)
                 except FileNotFoundError:
                     continue  # A reset has dropped it.
                 except OSError as error:
@@ -538,41 +472,174 @@ class FileTapeStore(TapeStore):
     def statistics(self) -> dict[str, Any]:
         """Return the number of open tapes, and the damage found so far."""
         return {
-            "open_tapes": self._tapes.count,
-            "torn_bytes": self._tapes.torn_bytes,
-            "damaged_lines": sum(map(len, self._tapes.unreadable.values())),
+            "open_tapes": len(self._open),
+            "torn_bytes": self._torn,
+            "damaged_lines": sum(map(len, self._damage.values())),
         }
 
     async def close(self) -> None:
         """Close the index and all files and release the lock; no tape can be opened afterwards."""
         with anyio.CancelScope(shield=True):
             await self._index.close()
-            await self._tapes.close()
+            self._closed = True
+            for tape in list(self._open):
+                with suppress(TapeError):
+                    await self._replace(tape, lambda live: live.file.restore())
         if not self._read_only:
             self._folder.unlock()
-
-    async def _durable(self, tape: str) -> int:
-        """Return the id of the last entry that is durable."""
-        if not self._read_only:
-            async with self._tapes.use(tape) as live:
-                return live.file.durable_seq
-        async with self._tapes.snapshot(tape) as seen:
-            return seen.last_id
 
     def _grown(self, tape: str, new: Sequence[TapeEntry] = ()) -> None:
         self._growth.notify(tape)
         self._index.mark_changed(tape, new)
 
-    def _read_each(self, seen: TapeSnapshot, ids: Collection[int]) -> list[TapeEntry]:
-        """Return the existing entries among these ids, in order."""
-        ranges: list[tuple[int, int]] = []
-        for other in sorted(ids):
-            if ranges and other - ranges[-1][1] <= _APART:
-                ranges[-1] = ranges[-1][0], other
-            else:
-                ranges.append((other, other))
-        read = (one for first, last in ranges for one in self._tapes.between(seen, first, last))
-        return [entry for entry in read if entry.id in ids]
+    # Open tapes.
+
+    async def _opened(self, tape: str) -> OpenTape:
+        """Return an open tape, to be used before anything else runs; read-only, its user closes it.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be opened.
+        """
+        live = self._open.get(tape)
+        if live is not None:
+            self._open.move_to_end(tape)
+            return live
+        if self.is_known_absent(tape):
+            raise no_such_tape(tape)
+        async with self._lock("live", tape):
+            live = self._open.get(tape) or await self._open_anew(tape)
+            if not self._read_only:
+                self._open[tape] = live
+        for name, other in list(self._open.items())[: max(0, len(self._open) - self._most_open)]:
+            # A failed append must be cut off before its bytes could be read as acknowledged.
+            if other.file.sound and other.file.queued_seq == other.file.durable_seq:
+                self._open.pop(name).file.close()
+        return live
+
+    async def _open_anew(self, tape: str) -> OpenTape:
+        def opened() -> OpenTape:
+            if self._unsynced:
+                sync_directory(self._folder.root)
+                self._unsynced = False
+            clock = None if self._read_only else self._clock
+            return open_tape(self._folder, tape, clock, damage, sync=self._sync)
+
+        damage = self._damage.setdefault(tape, set())
+        live = None
+        try:
+            if not self._closed:
+                with _map_errors(f"tape {tape} could not be opened", TapeError):
+                    live = await anyio.to_thread.run_sync(opened)
+        except TapeNotFound:
+            if not self._read_only:
+                # Nobody else creates one.
+                if len(self._absent) >= _MOST_ABSENT:
+                    self._absent.clear()
+                self._absent.add(tape)
+            raise
+        # The store may have been closed meanwhile, and then another process may write the folder.
+        if live is None or self._closed:
+            if live is not None:
+                live.file.close()
+            raise TapeError(_("tape {tape} cannot be opened: the store is closed", tape=tape))
+        self._torn += live.torn
+        return live
+
+    async def _replace(
+        self,
+        tape: str,
+        work: Callable[[OpenTape], _T],
+        expect: int | None = None,
+    ) -> _T:
+        """Run a function in a thread that has an open tape for itself; the tape is closed afterwards."""
+        async with self._lock("live", tape):
+            live = self._open.pop(tape, None) or await self._open_anew(tape)
+            try:
+                if live.file.queued_seq != live.file.durable_seq:
+                    # Behind the appends that are under way.
+                    with suppress(OSError):
+                        await live.file.append(b"", live.file.queued_seq)
+                check_version(tape, expect, live.file.queued_seq)
+                with self._naming(f"tape {tape} could not be archived or reset"):
+                    return await anyio.to_thread.run_sync(work, live)
+            finally:
+                live.file.close()
+
+    @asynccontextmanager
+    async def _creating(self, tape: str) -> AsyncIterator[Path]:
+        """Hold the name of a tape that is being created; who asks for it waits."""
+        self._check_writable()
+        async with self._lock("live", tape):
+            if self._closed:
+                raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
+            self._absent.discard(tape)
+            with self._naming(f"tape {tape} could not be made"):
+                yield self._folder.live_path(tape)
+
+    @contextmanager
+    def _naming(self, failure: str) -> Iterator[None]:
+        """Map errors; after a failure, let the next opening make names durable."""
+        try:
+            with _map_errors(failure):
+                yield
+        except BaseException:
+            self._unsynced = True
+            raise
+
+    def _changing(self, tape: str) -> anyio.Lock:
+        """Return what is held while the parts of a tape are changed."""
+        self._check_writable()
+        return self._lock("parts", self._folder.stem(tape))
+
+    def _lock(self, kind: str, name: str) -> anyio.Lock:
+        return self._locks.setdefault((kind, name), anyio.Lock())
+
+    async def _look(self, tape: str, look: Callable[[TapeSnapshot], _T]) -> _T:
+        """Return what a function reads from a tape in one consistent state, in a thread.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: The tape cannot be read, or it was reset again and again.
+        """
+        for _unused in range(_TRIES):
+            opened = await self._opened(tape)
+            part = PartFile(os.dup(opened.file.fd), opened.file.size)
+            seen = TapeSnapshot(opened, part, opened.file.durable_seq)
+            if self._read_only:
+                opened.file.close()
+            try:
+                with _map_errors(f"tape {tape} could not be read", TapeError):
+                    work = partial(look_once, seen, look, alone=not self._read_only)
+                    for found in await anyio.to_thread.run_sync(work):
+                        return found
+            finally:
+                os.close(part.fd)
+        raise TapeError(_("tape {tape} changes too quickly to be read: try again", tape=tape))
+
+    async def _glance(self, tape: str) -> OpenTape:
+        """Return a tape whose ends are wanted and nothing else."""
+        opened = await self._opened(tape)
+        if self._read_only:
+            opened.file.close()
+        return opened
+
+    async def _durable(self, tape: str) -> int:
+        """Return the id of the last entry that is durable."""
+        return (await self._glance(tape)).file.durable_seq
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise TapeError(_("these tapes were opened for reading only"))
+
+
+@contextmanager
+def _map_errors(failure: str, kind: type[TapeError] = TapeWriteError) -> Iterator[None]:
+    """Raise an ``OSError`` as an error that says what it means for the tape."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure}: {disk_error_text(error)}; recorded entries are kept") from error
 
 
 def _pack(
@@ -589,7 +656,7 @@ def _pack(
     with folder.open_segment(segment) as part:
         write_part(packed, lines(part), SEALED_FILE, beat)
     if is_raw and not raw.exists():
-        # It was no part of its tape any more, and has been removed.
+        # It was left by a reset that was killed, and has been removed.
         packed.unlink(missing_ok=True)
     raw.unlink(missing_ok=True)
     sync_directory(raw.parent)

@@ -16,7 +16,7 @@ import errno
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from hashlib import md5
 from pathlib import Path
@@ -28,12 +28,12 @@ from bot.core.files import (
     PRIVATE_FILE,
     list_files,
     private_directory,
+    replace_file,
     sync_directory,
     write_synced,
 )
 from bot.core.i18n import _
-from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER_EVENT, Segment
+from bot.tape.store import Segment
 from bot.tape.stores.parts import PACKED, PartFile, open_part
 
 logger = logging.getLogger(__name__)
@@ -90,11 +90,10 @@ class TapeFolder:
             ) from error
         try:
             write_synced(owner, f"{os.getpid()}\n".encode())
-            for kind in ("__*.new", ".index.db.new*"):
-                for begun in list_files(self.root, f"{self._workspace}{kind}"):
-                    begun.unlink()
+            for begun in list_files(self.root, f"{self._workspace}__*.new"):
+                begun.unlink()
             for segment in self.raw_segments():
-                if self.is_half_packed(segment) or self.overlaps(segment):
+                if self.packed_path(segment).exists() or self.overlaps(segment):
                     self.segment_path(segment).unlink()
             # A process that was killed may have left new names that are not durable; appends must not precede them.
             sync_directory(self.root)
@@ -106,13 +105,13 @@ class TapeFolder:
         """Release the lock."""
         self._lock.release()
 
+    def stem(self, tape: str) -> str:
+        """Return the file name stem of a tape."""
+        return f"{self._workspace}__{_digest(tape)}"
+
     def live_path(self, tape: str) -> Path:
         """Return the path of a tape's live file."""
         return self.root / f"{self.stem(tape)}.jsonl"
-
-    def temporary_path(self, tape: str, number: int) -> Path:
-        """Return the path of a live file that is being created; numbers keep several apart."""
-        return self.root / f"{self.stem(tape)}.jsonl.{number}.new"
 
     @property
     def index_path(self) -> Path:
@@ -127,10 +126,6 @@ class TapeFolder:
         """Return the path of a packed segment."""
         return self.root / f"{segment.name}{PACKED}"
 
-    def is_half_packed(self, segment: Segment) -> bool:
-        """Return whether a segment is packed, and its file from before is still there."""
-        return self.packed_path(segment).exists() and self.segment_path(segment).exists()
-
     def segments(self, tape: str) -> list[Segment]:
         """Return a tape's sealed segments, oldest first."""
         return self.segments_of(self.stem(tape))
@@ -138,40 +133,6 @@ class TapeFolder:
     def segments_of(self, stem: str) -> list[Segment]:
         """Return the sealed segments of the tape with this file name stem, oldest first."""
         return _listed(list_files(self.root, ".*.*-*.jsonl*", prefix=stem))
-
-    def drop(self, tape: str, last: int) -> None:
-        """Remove the files of a tape's segments up to an id.
-
-        Raises:
-            OSError: The storage failed; some files may remain.
-        """
-        for segment in self.segments(tape):
-            if segment.last_id <= last:
-                self.segment_path(segment).unlink(missing_ok=True)
-                self.packed_path(segment).unlink(missing_ok=True)
-
-    @contextmanager
-    def open_segment(self, segment: Segment) -> Iterator[PartFile]:
-        """Open a segment's file, whether it is packed, or is being packed now.
-
-        Raises:
-            FileNotFoundError: It is gone.
-        """
-        packed = self.packed_path(segment)
-        with ExitStack() as stack:
-            try:
-                part = stack.enter_context(open_part(packed))
-            except FileNotFoundError:
-                try:
-                    part = stack.enter_context(open_part(self.segment_path(segment)))
-                except FileNotFoundError:
-                    part = stack.enter_context(open_part(packed))
-            yield part
-
-    def overlaps(self, segment: Segment) -> bool:
-        """Return whether a segment's archiving has not happened (yet): its entries are in the live file."""
-        head = _header(self.root / f"{segment.name.partition('.')[0]}.jsonl")
-        return head is not None and head.id <= segment.last_id
 
     def raw_segments(self) -> list[Segment]:
         """Return the segments of all tapes that are not, or not completely, packed."""
@@ -182,37 +143,56 @@ class TapeFolder:
         moment = now.strftime("%Y%m%dT%H%M%SZ")
         return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
+    def drop(self, tape: str, last: int) -> None:
+        """Remove the files of a tape's segments up to an id; after an error some may remain."""
+        for segment in self.segments(tape):
+            if segment.last_id <= last:
+                self.segment_path(segment).unlink(missing_ok=True)
+                self.packed_path(segment).unlink(missing_ok=True)
+
+    @contextmanager
+    def open_segment(self, segment: Segment) -> Iterator[PartFile]:
+        """Open a segment's file, whether it is packed, or is being packed now."""
+        packed, raw = self.packed_path(segment), self.segment_path(segment)
+        with ExitStack() as stack:
+            for path in (packed, raw):
+                with suppress(FileNotFoundError):
+                    part = stack.enter_context(open_part(path))
+                    break
+            else:
+                part = stack.enter_context(open_part(packed))
+            yield part
+
+    def overlaps(self, segment: Segment) -> bool:
+        """Return whether a segment's archiving has not happened (yet): its entries are in the live file."""
+        with suppress(FileNotFoundError):
+            live = self.root / f"{segment.name.partition('.')[0]}.jsonl"
+            with open_part(live) as part:
+                head = part.header()
+                return head is not None and head.id <= segment.last_id
+        return False
+
+    def stems(self) -> list[str]:
+        """Return the file name stems of all tapes."""
+        names = (path.name for path in list_files(self.root, f"{self._workspace}__*.jsonl*"))
+        kinds = (".jsonl", f".jsonl{PACKED}")
+        return sorted({name.partition(".")[0] for name in names if name.endswith(kinds)})
+
     def sessions(self) -> list[str]:
         """Return the session keys that the live files' headers name; or a segment's, if one is damaged."""
         names = set()
         for stem in self.stems():
             live = self.root / f"{stem}.jsonl"
-            name = _session(_header(live))
-            if name is None and live.exists():
-                name = next(filter(None, map(self._named, self.segments_of(stem))), None)
-                if name is None:
+            with suppress(FileNotFoundError):
+                named = _session(open_part(live))
+                if named is None:
+                    sealed = map(self.open_segment, self.segments_of(stem))
+                    named = next(filter(None, map(_session, sealed)), None)
+                if named is None:
                     logger.warning("%s names no session: its header cannot be read", live.name)
-            if name is not None:
-                names.add(name)
+                else:
+                    names.add(named)
         return sorted(names)
-
-    def _named(self, segment: Segment) -> str | None:
-        """Return the session key in a segment's header, if it can be read."""
-        with suppress(OSError), self.open_segment(segment) as part:
-            return _session(_header_of(part, segment.name))
-        return None
-
-    def stems(self) -> list[str]:
-        """Return the file name stems of all tapes."""
-        kinds = (".jsonl", f".jsonl{PACKED}")
-        paths = [
-            path for kind in kinds for path in list_files(self.root, f"{self._workspace}__*{kind}")
-        ]
-        return sorted({path.name.partition(".")[0] for path in paths})
-
-    def stem(self, tape: str) -> str:
-        """Return the file name stem of a tape."""
-        return f"{self._workspace}__{_digest(tape)}"
 
 
 def _listed(paths: Iterable[Path]) -> list[Segment]:
@@ -235,63 +215,32 @@ def is_live(path: Path, fd: int) -> bool:
         return False
 
 
-def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
-    """Replace the live file; the old one is kept as ``segment`` if one is given.
-
-    Raises:
-        OSError: The storage failed; the old live file is in its place.
-    """
-    sealed = None if segment is None else path.with_name(segment.name)
-    fresh = path.with_name(f"{path.name}.new")
+def seal_live_file(path: Path, data: bytes, segment: Segment) -> None:
+    """Let the live file be a segment, and put a new one in its place by one rename."""
+    sealed, fresh = path.with_name(segment.name), path.with_name(f"{path.name}.new")
     try:
         write_synced(fresh, data)
-        if sealed is not None:
-            _second_name(path, sealed)
+        try:
+            os.link(path, sealed)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                raise
+            # A file system without links.
+            replace_file(sealed, path.read_bytes())
+        sync_directory(path.parent)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)
-        if sealed is not None:
-            sealed.unlink(missing_ok=True)
+        sealed.unlink(missing_ok=True)
         raise
-    if sealed is not None:
-        sealed.chmod(SEALED_FILE)
+    sealed.chmod(SEALED_FILE)
     sync_directory(path.parent)
 
 
-def _second_name(path: Path, other: Path) -> None:
-    try:
-        os.link(path, other)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        # A file system without links.
-        fresh = other.with_name(f"{other.name}.new")
-        write_synced(fresh, path.read_bytes())
-        fresh.rename(other)
-    sync_directory(path.parent)
-
-
-def _header(path: Path) -> TapeEntry | None:
-    """Return a live file's header, if there is one that can be read.
-
-    Behind damaged lines it must name this tape: a fork may have a copy of its parent's.
-    """
-    with suppress(FileNotFoundError), open_part(path) as part:
-        return _header_of(part, path.name)
-    return None
-
-
-def _header_of(part: PartFile, name: str) -> TapeEntry | None:
-    line, damaged = part.first_line()
-    if line and line.entry.name == HEADER_EVENT:
-        named = str(line.entry.data.get("session"))
-        if not damaged or name.partition(".")[0].endswith(f"__{_digest(named)}"):
-            return line.entry
-    return None
-
-
-def _session(head: TapeEntry | None) -> str | None:
-    """Return the session key in a header, if there is one."""
+def _session(opening: AbstractContextManager[PartFile]) -> str | None:
+    """Return the session key in a file's header, if it can be read."""
+    with opening as part:
+        head = part.header()
     named = head.data.get("session") if head else None
     return named if isinstance(named, str) else None
 

@@ -29,14 +29,7 @@ class TapeFollowers:
         version: Callable[[str], Awaitable[int]],
         read: Callable[[str, int, int], Awaitable[list[TapeEntry]]],
     ) -> AsyncGenerator[TapeEntry, None]:
-        """Yield new entries after an id; see ``TapeStore.follow``.
-
-        Args:
-            tape: The session's key.
-            after: The last known id; None for the newest.
-            version: Returns the id of the last durable entry.
-            read: Reads an id range.
-        """
+        """Yield new entries after an id; see ``TapeStore.follow``. ``version`` is that of what is durable."""
         last = await version(tape) if after is None else after
         while True:
             # Created before reading, so that an append from now on wakes it again.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from waiting import until
 
 from bot.tape.entries import TapeEntry, message
@@ -44,6 +48,21 @@ def full_disk(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def refuse_syncs_of_folders(patch: pytest.MonkeyPatch) -> None:
+    """From the next file on that takes another's place."""
+    rename = Path.replace
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def replace(path: Path, target: Path) -> Path:
+        patch.setattr(os, "fsync", sync)
+        return rename(path, target)
+
+    patch.setattr(Path, "replace", replace)
 
 
 async def pack_all(folder: Path) -> list[Path]:

@@ -31,11 +31,8 @@ MOMENTS = [
     "after replace fresh",
     "before replace packed",
     "after replace packed",
-    "after unlink fresh",
-    "before rename fresh",
-    "after rename fresh",
 ]
-"""Of the index's digest; of a part written anew; of one packed anew; of the index's new file."""
+"""Of the index's digest; of a part written anew; of one packed anew."""
 
 
 @dataclass

@@ -11,20 +11,16 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio
-import anyio.from_thread
-import anyio.to_thread
 import pytest
 from sampling import some
-from tape_files import opened, pack_all, says
+from tape_files import opened, pack_all, refuse_syncs_of_folders, says
 from waiting import until
 
 from bot.core.errors import TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
-from bot.tape.stores import file, folder, parts
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
 
@@ -145,7 +141,7 @@ async def test_a_reset_that_fails_half_way_says_so_and_one_more_completes_it(
     unlink = Path.unlink
 
     def refuse(path: Path, **options: bool) -> None:
-        if refused == "sync" or "-" in path.name:
+        if "-" in path.name:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         unlink(path, **options)
 
@@ -153,7 +149,7 @@ async def test_a_reset_that_fails_half_way_says_so_and_one_more_completes_it(
         assert len(await found(store, SECRET)) == 150
         with monkeypatch.context() as patch:
             if refused == "sync":
-                patch.setattr(folder, "sync_directory", refuse)
+                refuse_syncs_of_folders(patch)
             else:
                 patch.setattr(Path, "unlink", refuse)
             with pytest.raises(TapeWriteError):
@@ -169,23 +165,24 @@ async def test_what_is_being_erased_from_while_it_is_dropped_does_not_come_back(
 ):
     await sealed_and_live(tmp_path)
     held, go_on = threading.Event(), threading.Event()
+    replace_file = Path.replace
 
-    def slow(*args: Any) -> None:
+    def slow(path: Path, target: Path) -> Path:
         held.set()
         assert go_on.wait(30)
-        parts.write_part(*args)
+        return replace_file(path, target)
 
-    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+    async with opened(tmp_path) as store:
         [said] = await store.read(TAPE, 2, 2)
-        monkeypatch.setattr(file, "write_part", slow)
         gone = replace(said, payload={"role": "user", "content": ""})
-        tasks.start_soon(store.erase, TAPE, [gone])
-        await until(held.is_set)
-        tasks.start_soon(store.reset, TAPE)
-        with anyio.fail_after(30):
-            while len(await store.read(TAPE)) > 1:
-                await anyio.sleep(0.01)
-        go_on.set()
+        async with anyio.create_task_group() as tasks:
+            monkeypatch.setattr(Path, "replace", slow)
+            tasks.start_soon(store.erase, TAPE, [gone])
+            await until(held.is_set)
+            tasks.start_soon(store.reset, TAPE)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+        assert len(await store.read(TAPE)) == 1
     assert sealed_files(tmp_path) == []
 
 
