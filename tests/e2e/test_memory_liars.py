@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from folded import fold_entries
 from memory_accomplices import INNOCENT, Accomplice, Cast, believed, home_facts, prompts
 
 from bot.llm.base import ModelReply
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,
