@@ -56,10 +56,9 @@ class Seeder:
     async def turns(self, wanted: int) -> None:
         """Append so many turns."""
         for first in range(0, wanted, _BATCH):
-            pointers = self._fold.pointers()
             entries: list[TapeEntry] = []
             for _ in range(min(_BATCH, wanted - first)):
-                entries += self._one_turn(pointers)
+                entries += self._one_turn()
             await self._tape.append_many(entries)
 
     async def hand_off(self) -> None:
@@ -83,7 +82,7 @@ class Seeder:
             ]
         )
 
-    def _one_turn(self, pointers: dict[str, object]) -> list[TapeEntry]:
+    def _one_turn(self) -> list[TapeEntry]:
         self._turn += 1
         turn, inbound = f"turn-{self._turn:016x}", f"old-{self._turn}"
         said = Inbound(
@@ -99,9 +98,9 @@ class Seeder:
             "prompt_tokens": 100,
             "ms": 1000.0,
             "steps": 1,
-            "pointers": pointers,
         }
         start = {"turn": turn, "inbound": [inbound], "joined": [], "builder": "default"}
+        start["bounds"] = [self._fold.window.max_messages, _UNBOUNDED]
         step = {"turn": turn, "step": 1, "status": "answer", "model": "instant"}
         return [
             message_entry(said, "UTC"),

@@ -33,8 +33,6 @@ from bot.mcp_server.memory import ClientMemory
 from bot.mcp_server.proposals import Proposals
 from bot.mcp_server.tools import MemoryTools
 from bot.memory.session.linking.scope_registry import ScopeRegistry
-from bot.memory.session.state.context_window import WindowFold
-from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.testing.fake_channel import ADA, FakeChannel
@@ -128,22 +126,14 @@ class Rig:
     async def long_tape(self, entries: int, tape: str = "fake:long") -> str:
         """Write a tape of about so many entries, at least, as turns write them; return its name."""
         await self.store.create_tape(tape, "A long conversation")
-        fold = SessionFold(WindowFold(200, 96_000))
-        for entry in await self.store.read(tape):
-            fold.apply(entry)
-        at = fold.version
-        number = 0
+        at, number = await self.store.version(tape), 0
         while at < entries:
             portion: list[TapeEntry] = []
             while len(portion) < 2_000 and at < entries:
                 number += 1
-                for made in _turn(number, fold):
-                    at += 1
-                    if made.name == "turn.end":
-                        made.payload["data"]["pointers"] = fold.pointers()
-                    fold.apply(replace(made, id=at))
-                    portion.append(made)
-                await anyio.lowlevel.checkpoint()
+                portion += (made := _turn(number, at))
+                at += len(made)
+            await anyio.lowlevel.checkpoint()
             await self.store.append_many(tape, portion)
         return tape
 
@@ -156,14 +146,14 @@ class Rig:
             tasks.cancel_scope.cancel()
 
 
-def _turn(number: int, fold: SessionFold) -> list[TapeEntry]:
+def _turn(number: int, at: int) -> list[TapeEntry]:
     turn, inbound = f"turn-{number}", f"m{number}"
     sender = {"id": "7", "name": "Ada", "role": "owner"}
     made = [
         message(
             "user", f"Question {number}: where is the harbour?", sender=sender, inbound=inbound
         ),
-        event("turn.start", {"turn": turn, "inbound": [inbound]}),
+        event("turn.start", {"turn": turn, "inbound": [inbound], "bounds": [200, 96_000]}),
     ]
     if number % 3 == 0:
         call = {"id": f"c{number}", "name": "memory_recall", "arguments": '{"query": "harbour"}'}
@@ -180,7 +170,7 @@ def _turn(number: int, fold: SessionFold) -> list[TapeEntry]:
         event("delivery", {"turn": turn, "delivered": True, "platform_ids": [f"out-{number}"]}),
     ]  # fmt: skip
     if number % 40 == 0:
-        through = fold.version + len(made)
+        through = at + len(made)
         made.append(anchor("memory/consolidated", {"from": 1, "through": through, "messages": 80}))
     if number % 150 == 0:
         made.append(
@@ -234,8 +224,6 @@ async def open_web(
             remote_commands=desk,
             exports=services.exports,
             blob=_no_blob,
-            view_messages=services.view_messages,
-            view_tokens=services.view_tokens,
             url=url,
             mcp=host.mcp,
         )

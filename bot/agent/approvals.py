@@ -9,7 +9,7 @@ between leaves a number without a call, which is answered as unknown.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -64,7 +64,7 @@ class WaitingCall:
 
 
 class ApprovalsFold:
-    """The numbers of waiting calls, and of some that waited lately. Implements ``SnapshotFold``."""
+    """The numbers of waiting calls, and of some that waited lately."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, WaitingCall] = {}
@@ -90,37 +90,8 @@ class ApprovalsFold:
             number, str(data.get("session")), str(data.get("key")), people
         )
         if len(self.waiting) > _MOST_KEPT:
-            # Numbers without a call, left by kills, must not fill the tape's snapshots for ever.
+            # Numbers without a call, left by kills, must not stay for ever.
             del self.waiting[next(iter(self.waiting))]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {
-            "last": self.last,
-            "waiting": _as_lists(self.waiting.values()),
-            "closed": _as_lists(self.closed.values()),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot."""
-        self.waiting = _from_lists(state["waiting"])
-        self.closed = _from_lists(state.get("closed", ()))
-        self.last = state["last"]
-
-    def __len__(self) -> int:
-        """Return the number of waiting calls."""
-        return len(self.waiting)
-
-
-def _as_lists(calls: Iterable[WaitingCall]) -> list[list[Any]]:
-    return [[one.number, one.session, one.key, list(one.people)] for one in calls]
-
-
-def _from_lists(calls: Iterable[Any]) -> dict[int, WaitingCall]:
-    return {
-        number: WaitingCall(number, session, key, tuple(people))
-        for number, session, key, people in calls
-    }
 
 
 class Approvals:

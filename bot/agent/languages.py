@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from bot.bus import WEB_CHANNEL, Sender
 from bot.core.errors import TapeError
@@ -28,7 +27,7 @@ _SEEN = "language.seen"
 
 
 class LanguagesFold:
-    """The languages of people. Implements ``SnapshotFold``.
+    """The languages of people.
 
     Attributes:
         chosen: What an identity chose, with a number that is the higher, the newer it is.
@@ -50,28 +49,6 @@ class LanguagesFold:
         if language in LANGUAGES:
             self._newest += 1
             kept[who] = self._newest, language
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {"chosen": _in_order(self.chosen), "seen": _in_order(self.seen)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot."""
-        self.chosen = _numbered(state.get("chosen", ()))
-        self.seen = _numbered(state.get("seen", ()))
-        self._newest = max(len(self.chosen), len(self.seen))
-
-    def __len__(self) -> int:
-        """Return the number of identities."""
-        return len(self.chosen) + len(self.seen)
-
-
-def _in_order(kept: dict[str, tuple[int, str]]) -> list[list[str]]:
-    return [[who, language] for who, (_number, language) in kept.items()]
-
-
-def _numbered(pairs: Iterable[Any]) -> dict[str, tuple[int, str]]:
-    return {str(who): (number, str(language)) for number, (who, language) in enumerate(pairs, 1)}
 
 
 class Languages:

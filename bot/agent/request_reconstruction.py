@@ -24,7 +24,7 @@ from bot.core.i18n import _
 from bot.llm.base import CapabilityProfile, ChatMessage
 from bot.memory.records.attachments import attachments_in
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
-from bot.memory.session.state.fold_loader import fold_at
+from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -99,7 +99,7 @@ async def reconstruct_request(
     """
     name = turn.builder_at(call.at)
     builder = context_builder(name)
-    fold = await fold_at(tape, call.at)
+    fold = await load_fold(tape, call.at)
     anchors = await AnchorReader(tape, fold).read() if builder.anchors else []
     rendered: RenderedMessages = {}
     window = fold.without_hidden_messages().window

@@ -326,9 +326,7 @@ class Turn:
             "split": opened.inbound,
             "usage": opened.spent.as_json(),
         }
-        await self._tape.append_composed(
-            lambda version: [event(TURN_END, {**data, "pointers": self._fold.pointers()})]  # noqa: ARG005
-        )
+        await self._tape.append_composed(lambda _: [event(TURN_END, data)])
 
     # Model calls.
 
@@ -644,7 +642,7 @@ class Turn:
         def compose(version: int) -> list[TapeEntry]:
             if newest and self._outdated():
                 raise _Edited
-            end = event(TURN_END, {**data, **self._fold.due_pointers()})
+            end = event(TURN_END, data)
             return fold_end(before, end, version + 1) if self._folds_marks else [*before, end]
 
         await self._tape.append_composed(compose)

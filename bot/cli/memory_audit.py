@@ -17,7 +17,7 @@ from bot.core.i18n import _, format_number
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.findings import AUDIT_FINDING_KINDS, AuditFinding
 from bot.memory.audit.rules import audit_scope, audit_session
-from bot.memory.session.linking.scope_registry import is_shared_scope
+from bot.memory.session.scope.identities import is_shared_scope
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 

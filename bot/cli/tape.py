@@ -165,7 +165,7 @@ def _what(entry: TapeEntry) -> str:
         return f"{mark} {entry.name} {_text(full_text(entry))}"
     if (told := describe_call_event(entry)) is not None:
         return f"{mark} {_text(told)}"
-    data = {key: value for key, value in entry.data.items() if key != "pointers"}
+    data = entry.data
     return f"{mark} {entry.name} {_text(json.dumps(data, ensure_ascii=False)) if data else ''}".rstrip()
 
 

@@ -14,9 +14,8 @@ from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
 from bot.core.files import private_directory
 from bot.core.i18n import _, format_number, ngettext
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
-from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.scope.scope_memory import load_facts
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control
 from bot.runtime.sessions.session_reset import check_resettable, reset_session
@@ -103,9 +102,7 @@ def _stays(session_memory: SessionMemory, shared: int) -> list[str]:
 
 async def _shared_facts(store: TapeStore) -> int:
     try:
-        return len(
-            fold_entries(await load_fact_entries(TapeService(store, WORKSPACE_SCOPE))).active()
-        )
+        return len((await load_facts(TapeService(store, WORKSPACE_SCOPE))).active())
     except TapeNotFound:
         return 0
 

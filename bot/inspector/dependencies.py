@@ -38,8 +38,6 @@ class WebContext:
         remote_commands: Runs commands in conversations.
         exports: Directory of the files attached to answers.
         blob: Returns a stored file's content by its SHA-256; None if it is not there.
-        view_messages: The most messages in a turn's view.
-        view_tokens: The most tokens in a turn's view.
         url: The site's public URL, without a trailing slash.
         mcp: The MCP servers; None if none is configured.
         language: The language of those who state none.
@@ -56,8 +54,6 @@ class WebContext:
     remote_commands: RemoteCommands
     exports: Path
     blob: Callable[[str], Awaitable[bytes | None]]
-    view_messages: int
-    view_tokens: int
     url: str
     mcp: McpClient | None = None
     language: str = "en"

@@ -85,7 +85,7 @@ class Right:
 
 
 class RightsFold:
-    """All rights. Implements ``SnapshotFold``."""
+    """All rights."""
 
     def __init__(self) -> None:
         self.rights: dict[tuple[str, str, str], Right] = {}
@@ -115,23 +115,6 @@ class RightsFold:
     def of(self, server: str, tool: str) -> Iterator[Right]:
         """Yield the rights to a tool."""
         return (one for one in self.rights.values() if (one.server, one.tool) == (server, tool))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {
-            "rights": [asdict(one) for one in self.rights.values()],
-            "told": [[*tool, digest] for tool, digest in self.told.items()],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot."""
-        parsed = [_parse_right(one) for one in state["rights"]]
-        self.rights = {one.key: one for one in parsed if one is not None}
-        self.told = {(server, tool): digest for server, tool, digest in state["told"]}
-
-    def __len__(self) -> int:
-        """Return the number of rights."""
-        return len(self.rights)
 
 
 class Rights:

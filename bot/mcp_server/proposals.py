@@ -25,7 +25,8 @@ from bot.memory.records.evidence import FROM_OUTSIDE
 from bot.memory.records.fact import LONGEST_QUOTE, Evidence, Fact
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.records.tombstones import is_erased
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, scope_entry
+from bot.memory.session.linking.scope_registry import scope_entry
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry, tool_result
 from bot.tape.store import TapeStore

@@ -13,20 +13,14 @@ from bot.bus import MCP_CHANNEL
 from bot.core.errors import TapeNotFound
 from bot.mcp_server.client import MemoryClient
 from bot.memory.records.imports import assistant_of
-from bot.memory.session.linking.scope_registry import (
-    PERSON_SCOPE_PREFIX,
-    ScopeRegistry,
-    is_shared_scope,
-)
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import named_home, resolve_home
-from bot.memory.session.scope.identities import channel_of
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX, channel_of, is_shared_scope
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _MOST_HELD = 20_000
-_MOST_LOOKED = 2_000
-"""Newest entries of a tape among which its scope is looked for."""
 
 
 class ReadableSessions:
@@ -81,11 +75,10 @@ class ReadableSessions:
     async def _home_on(self, tape: str) -> str:
         """Return the scope that a session's tape names; empty if it names none."""
         try:
-            most = None if assistant_of(tape) else _MOST_LOOKED
             version = await self._store.version(tape)
             held = self._homes.get(tape)
             if held is None or held[0] != version:
-                held = self._homes[tape] = version, await named_home(self._store, tape, most)
+                held = self._homes[tape] = version, await named_home(self._store, tape)
                 while len(self._homes) > _MOST_HELD:
                     self._homes.popitem(last=False)
         except TapeNotFound:

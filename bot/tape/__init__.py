@@ -4,6 +4,7 @@ __all__ = [
     "batches",
     "codec",
     "entries",
+    "folding",
     "http_protocol",
     "index",
     "search",

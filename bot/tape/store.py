@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.core.i18n import _
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
+from bot.tape.fold_rows import FoldRows
 from bot.tape.search import Hit, SearchQuery
 
 HEADER_EVENT = "tape.header"
@@ -97,9 +98,12 @@ class TapeStore(Protocol):
 
     Attributes:
         exclusive: Whether one process at a time writes the tapes.
+        folds: States of the tapes' folds, of which an erasure or reset drops what it concerns, before
+            and after; None if none are kept.
     """
 
     exclusive: bool = False
+    folds: FoldRows | None = None
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False

@@ -16,7 +16,6 @@ import logging
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +31,7 @@ from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.erasure.record_eraser import RecordEraser
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.compartments import BUS_EVENT
-from bot.memory.records.fact_fold import CHAIN_EVENTS
+from bot.memory.records.fact_fold import CHANGE_EVENTS
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
@@ -219,10 +218,8 @@ async def _erase_tape(
 def _erased(entry: TapeEntry, eraser: RecordEraser, *, whole: bool) -> TapeEntry:
     if is_erased(entry):
         return entry
-    if entry.kind == "event" and entry.name in CHAIN_EVENTS:
-        # A fold reads what came before instead of a state.
-        data = {key: value for key, value in entry.data.items() if key != "state"}
-        return eraser.clear(replace(entry, payload={**entry.payload, "data": data}))
+    if entry.kind == "event" and entry.name in CHANGE_EVENTS:
+        return eraser.clear(entry)
     if whole:
         return tombstone(entry)
     return EntryEraser(_Everything()).clear(entry)

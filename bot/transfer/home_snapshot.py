@@ -140,6 +140,6 @@ def is_saved(path: Path) -> bool:
     """Say whether a backup holds a file, by its path below the home."""
     folders = {folder.as_posix().casefold() for folder in path.parents}
     name = path.name.casefold()
-    left_out = name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in name
+    left_out = name.endswith(_LEFT_OUT_SUFFIXES) or _INDEX in path.as_posix().casefold()
     own = path.parts[:1] == (_WORKSPACE,)
     return bool(name) and not folders & _LEFT_OUT_FOLDERS and (own or not left_out)

@@ -29,7 +29,7 @@ from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.memory.records.episodes import EPISODE_EVENT
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
+from bot.memory.records.fact_fold import CHANGE_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.tombstones import tombstone
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.bus import shared_reference as references
@@ -133,7 +133,7 @@ def _fact_json(fact: Fact, facts: FactFold) -> str:
 
 async def _decisions(store: TapeStore, memory: SessionMemory) -> Batches:
     # Of a person without facts there is no tape.
-    if not memory.facts.last_entry_id:
+    if not memory.facts.last_change:
         return
     own = memory.home == memory.session
     async with aclosing(_said(store, memory) if own else read_batches(store, memory.home)) as parts:
@@ -216,8 +216,8 @@ def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
             foreign and entry.name == LONG_TERM_EVENT
         ):
             data["content"] = ""
-        elif foreign and entry.name in CHAIN_EVENTS:
-            data = {key: value for key, value in data.items() if key not in ("working", "state")}
+        elif foreign and entry.name in CHANGE_EVENTS:
+            data.pop("working", None)
         elif foreign and entry.name == EPISODE_EVENT:
             data["content"] = {}
         elif foreign and entry.name == LOOP_STEP:

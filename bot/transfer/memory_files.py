@@ -26,13 +26,13 @@ from bot.memory.records.compartment_records import (
 )
 from bot.memory.records.episodes import entry_of
 from bot.memory.records.event_names import HISTORY_EVENT
-from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
 from bot.memory.records.record_json import parse_utc_time
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.turn_marks import turn_start
 from bot.memory.session.bus.working_set import translate_summary
-from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.scope.scope_memory import load_facts
 from bot.memory.session.state.fact_markdown import group_by_subject
 from bot.memory.session.state.session_fold import SCOPE_EVENT
 from bot.memory.session.state.zone_snapshot import MemorySnapshot, ZoneFold
@@ -94,7 +94,7 @@ async def read_session_memory(
     facts = own
     if home != session:
         try:
-            facts = fold_entries(await load_fact_entries(TapeService(store, home)))
+            facts = await load_facts(TapeService(store, home))
         except TapeNotFound:
             facts = FactFold()
     title = await store.get_title(session)
@@ -112,7 +112,7 @@ def memory_md(memory: SessionMemory) -> str:
     ordered = sorted(sections, key=lambda heading: heading == OTHER)
     parts = [f"# {heading}\n\n" + "\n".join(sections[heading]) for heading in ordered]
     # The zone's long-term memory counts only without facts, such as in a fork.
-    if not memory.facts.last_entry_id and memory.zone.long_term.strip():
+    if not memory.facts.last_change and memory.zone.long_term.strip():
         parts.append(memory.zone.long_term.strip())
     return "\n\n".join(parts) + "\n" if parts else ""
 

@@ -127,8 +127,6 @@ async def program(
             remote_commands=UnavailableCommands(),
             exports=services.exports,
             blob=keeps.get,
-            view_messages=services.view_messages,
-            view_tokens=services.view_tokens,
             url=url,
         )
         context = ChannelContext(

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from api_stage import FIRST, Stage, program
+from folded import fold_entries
 
 from bot.agent.notebook import NotebookModel
 from bot.bus import Sender
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     ScriptedModel,

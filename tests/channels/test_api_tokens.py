@@ -7,10 +7,10 @@ from typing import Any
 import openai
 import pytest
 from api_stage import FIRST, Stage, program, talk
+from folded import fold_entries
 from openai import AsyncOpenAI
 
 from bot.bus import Right, Sender
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.scripted_model import (
     ScriptedModel,
     text_reply,

@@ -12,9 +12,10 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import Model, ModelReply, ModelRequest
 from bot.memory.records.compartment_records import SynthesizedPattern
 from bot.memory.records.episodes import episode_entry
-from bot.memory.records.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
+from bot.memory.records.fact_fold import FactFold, bus_entry
+from bot.memory.session.state.session_fold import SessionFold
 from bot.runtime.app.residual_files import ResidualFiles
-from bot.tape.entries import event
+from bot.tape.folding import fold_tape
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Host, HostLimits, session_host
@@ -134,20 +135,16 @@ async def work(folder: Path) -> None:
         SynthesizedPattern("p2", "policy", {"text": "Leave early."}, ["p1"], 0.8, now, now),
         SynthesizedPattern("p3", "policy", {"text": "Buy two."}, rests, 0.8, now, now),
     ]
-    fold = fold_entries(await store.read(PERSON))
     records = {"patterns": [one.as_json() for one in beliefs], "key": "beliefs"}
     gate = {"approved": True, "reason": f"as the {SHIP} was"}
-    fold.apply(await store.append(PERSON, bus_entry(fold, {**records, "decision": gate})))
-    await _state(store, PERSON, fold)
+    await store.append(PERSON, bus_entry({**records, "decision": gate}))
     content = {"text": f"The {SHIP} was late.", SHIP: [3]}
     labels = {"layer": SHIP, "tags": ["sea", SHIP]}
     await store.append(CHAT, episode_entry("decision", content, **labels))  # type: ignore[arg-type]
-    await _state(store, CHAT, fold_entries(await store.read(CHAT)))
+    # What was opened is kept.
+    for tape, fold in ((CHAT, SessionFold), (PERSON, FactFold)):
+        folded = await fold_tape(store, tape, fold)
+        await folded.keep(folded.version, least=1)
     # Whoever searches has the index written.
     await store.search(SearchQuery(SHIP, tapes=(CHAT,)))
     await store.close()
-
-
-async def _state(store: FileTapeStore, tape: str, fold: FactFold) -> None:
-    state = {"paused": fold.paused, "previous": fold.last_entry_id, "state": fold.state()}
-    await store.append(tape, event(PAUSED_EVENT, state))

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from folded import fold_entries
+
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.bus import Answer, Inbound, Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.session.scope.identities import IdentityFold
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, HostLimits, session_host

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from folded import fold_entries
 from pydantic import BaseModel
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Attachment, Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.state.fact_markdown import render_facts
 from bot.memory.session.state.zone_snapshot import DAILY_EVENT, LONG_TERM_EVENT, SHARED_EVENT
 from bot.tape.entries import TapeEntry

@@ -147,7 +147,7 @@ class Life:
     async def memory(self, session: str = SESSION) -> LongTermMemory:
         """Return the memory of a session as its tape alone tells it."""
         tape = TapeService(self.host.store, session)
-        fold = await load_fold(tape, max_messages=40, max_tokens=100_000)
+        fold = await load_fold(tape)
         tape.observe(fold.apply)
         zone = MemoryZone(tape, fold=fold.zone, clock=self.clock)
         memory = LongTermMemory(tape, fold, zone, ScopeRegistry(self.host.store, self.clock))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folded import fold_entries
 from forget_home import (
     AUNT,
     CAT,
@@ -22,7 +23,6 @@ from killed_homes import STEP, killed
 from sampling import many
 
 from bot.memory.erasure.closure import FORGOTTEN_EVENT
-from bot.memory.records.fact_fold import fold_entries
 
 
 async def asked(folder: Path, what: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from folded import fold_entries
 from forget_home import PERSON, TOWN, home
 from forget_traces import traces
 
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.records.tombstones import is_erased
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folded import fold_entries
 from forget_home import PERSON, home
 from forget_traces import until_clean
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, fact_change, text_reply, tool_call_reply

@@ -111,6 +111,6 @@ async def test_a_switch_that_is_killed_at_any_change_of_a_file_is_done_once_and_
         assert len(changes) == len(set(changes)) == len(problems(expected)[2]), at
         async with home(folder) as host:
             tape = TapeService(host.store, "fake:1")
-            fold = await load_fold(tape, max_messages=200, max_tokens=96_000)
+            fold = await load_fold(tape)
             assert fold.problem == active, at
             assert not fold.compartments.requested_problem

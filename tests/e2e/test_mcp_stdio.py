@@ -14,6 +14,7 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
+from folded import fold_entries
 from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -22,7 +23,6 @@ from preloaded import environment
 from sampling import many
 from web_program import web_program
 
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import scope_entry
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore

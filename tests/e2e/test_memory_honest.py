@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folded import fold_entries
 
 from bot.bus import Sender
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from folded import fold_entries
 from memory_accomplices import INNOCENT, Accomplice, Cast, home_facts
 
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folded import fold_entries
 from kill_checks import check_tape
 from killed_homes import STEP, killed
 from waiting import until
 
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import fold_entries
 from bot.tape.entries import SESSION_NEW
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock

@@ -42,7 +42,7 @@ class Bus:
 
     async def open(self, hours: float = 2.0) -> Bus:
         await self.tape.ensure_bootstrap_anchor()
-        fold = await load_fold(self.tape, max_messages=40, max_tokens=100_000)
+        fold = await load_fold(self.tape)
         self.tape.observe(fold.apply)
         zone = MemoryZone(self.tape, fold=fold.zone, clock=self.clock)
         await zone.load_or_create()

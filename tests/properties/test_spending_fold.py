@@ -1,4 +1,4 @@
-"""The ledger's fold: sums depend on no order, each call counts once, a snapshot is the whole state."""
+"""The ledger's fold: sums depend on no order, each call counts once, a kept state is the whole one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from folded import kept
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -112,29 +113,9 @@ def test_sums_are_what_calls_used_whatever_the_order_and_however_often_written(h
     others=st.lists(st.sampled_from(OTHERS), max_size=6),
     cut=st.integers(0, 60),
 )
-def test_a_snapshot_at_any_point_gives_the_same_state(history, others, cut):
-    """A state that went through JSON goes on exactly as one that did not."""
+def test_a_state_kept_at_any_point_goes_on_as_one_that_was_not(history, others, cut):
     flat = [one for events in history for one in events]
     for at, other in enumerate(others):
         flat.insert(at * 3 % (len(flat) + 1), other)
-    entries, again = entries_of(flat), SpendingFold()
-    again.restore(json.loads(json.dumps(folded(entries[:cut]).snapshot())))
-    assert folded(entries[cut:], again) == folded(entries)
-    assert json.loads(json.dumps(again.snapshot())) == again.snapshot()
-
-
-def test_a_damaged_snapshot_keeps_the_limits_and_stops_no_call():
-    fold = SpendingFold()
-    fold.apply(event(LIMIT_EVENT, OTHERS[0][1]))
-    usage = {"prompt_tokens": 5, "calls": 1}
-    fold.apply(event(RESERVED_EVENT, {"id": "a", "at": "2026-01-01", "usage": usage}))
-    told = json.loads(json.dumps(fold.snapshot()))
-    told |= {"days": [{**told["days"][0], "day": "2026-01"}], "requests": 3}
-    told["open"]["b"] = {**told["open"]["a"], "day": "?"}
-    read = SpendingFold()
-    read.restore(told)
-    assert (read.limits, read.months, read.days) == (fold.limits, fold.months, {})
-    for call in "ab":
-        read.apply(event(SETTLED_EVENT, {"id": call, "usage": usage}))
-    read.apply(event(SPENT_EVENT, {"id": "c", "at": "2026-01-02", "usage": usage}))
-    assert read.total("2026-01", EVERYONE).calls == 2
+    entries = entries_of(flat)
+    assert folded(entries[cut:], kept(folded(entries[:cut]))) == folded(entries)

@@ -16,8 +16,8 @@ from bot.core.errors import TapeNotFound, VersionConflict
 from bot.core.reasons import Reason
 from bot.memory.records.imports import SESSION_IMPORTED, assistant_of
 from bot.memory.records.proposals import ProposalBatch
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
 from bot.tape.store import TapeStore

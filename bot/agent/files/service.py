@@ -247,7 +247,7 @@ class FileService:
         def compose(fold: FolderFold, version: int) -> tuple[list[TapeEntry], None]:  # noqa: ARG001
             if request.key in fold.keys or file.number not in fold.files:
                 return [], None
-            return [change_entry(event, fold, file.number, request.key)], None
+            return [change_entry(event, file.number, request.key)], None
 
         async with self._changing:
             await tape.change(compose)
@@ -350,7 +350,6 @@ async def _append(
             return [], None
         number = file.number if file.number in fold.files else fold.next_number
         entries = kept_entries(
-            fold,
             version,
             sections,
             replace(file, number=number),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 from datetime import UTC, datetime
-from typing import Any
 
 from bot.core.clock import format_time, parse_time
 from bot.core.errors import TapeNotFound
@@ -67,22 +66,13 @@ class DueFold:
         else:
             self._add(key, moment.timestamp(), at)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        # One text: a hundred thousand small lists would take seconds to check and to write.
-        lines = (f"{key[0]} {key[1]} {due!r} {at}" for key, (due, at) in self._next.items())
-        return {"due": "\n".join(lines)}
+    def __getstate__(self) -> dict[DueKey, tuple[float, int]]:
+        """Return what is known; the queue lacks what was taken."""
+        return self._next
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot; malformed parts are left out."""
-        self._next, self._heap = {}, []
-        for line in str(state.get("due", "")).split("\n"):
-            try:
-                session, schedule, seconds, at = line.split(" ")
-                self._next[session, schedule] = (float(seconds), int(at))
-            except ValueError:
-                continue
-        self._heap = [(seconds, key) for key, (seconds, _) in self._next.items()]
+    def __setstate__(self, known: dict[DueKey, tuple[float, int]]) -> None:
+        self._next = known
+        self._heap = [(seconds, key) for key, (seconds, _) in known.items()]
         heapq.heapify(self._heap)
 
     def instant(self, key: DueKey) -> datetime | None:

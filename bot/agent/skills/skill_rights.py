@@ -78,7 +78,7 @@ class SkillRight:
 
 
 class SkillsFold:
-    """All copies and rights. Implements ``SnapshotFold``.
+    """All copies and rights.
 
     Attributes:
         copies: The copies by digest, oldest first.
@@ -122,26 +122,6 @@ class SkillsFold:
         """Return the copies of a skill that nobody is allowed, without the newest."""
         allowed = {right.digest for right in self.rights_of(name)}
         return [copy for copy in self.of(name)[:-1] if copy.digest not in allowed]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {
-            "copies": [asdict(copy) for copy in self.copies.values()],
-            "rights": [asdict(right) for right in self.rights.values()],
-            "damaged": sorted(self.damaged),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot."""
-        copies = [_parse_copy(one) for one in state["copies"]]
-        rights = [_parse_right(one) for one in state["rights"]]
-        self.copies = {one.digest: one for one in copies if one is not None}
-        self.rights = {one.key: one for one in rights if one is not None}
-        self.damaged = set(state["damaged"])
-
-    def __len__(self) -> int:
-        """Return the number of copies and rights."""
-        return len(self.copies) + len(self.rights)
 
 
 def fetched_event(copy: SkillCopy) -> TapeEntry:

@@ -47,16 +47,16 @@ T = TypeVar("T")
 
 
 class LoginStore:
-    """Store logins, one-time logins and API tokens on a tape.
-
-    Attributes:
-        fold: The state as of the last entry read.
-    """
+    """Store logins, one-time logins and API tokens on a tape."""
 
     def __init__(self, store: TapeStore, clock: Clock) -> None:
         self._tape = WorkspaceTape(store, LOGINS_TAPE, LoginFold())
-        self.fold = self._tape.fold
         self._clock = clock
+
+    @property
+    def fold(self) -> LoginFold:
+        """The state as of the last entry read."""
+        return self._tape.fold
 
     async def refresh(self) -> LoginFold:
         """Read new entries of the tape, and return the fold."""

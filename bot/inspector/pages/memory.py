@@ -35,7 +35,7 @@ from bot.inspector.reading.problems import problems_in, working_sets_in
 from bot.inspector.reading.reference import reference_in, versions_of
 from bot.inspector.rendering import render_markdown, render_page
 from bot.memory.records.imports import ASSISTANTS
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX
 
 router = APIRouter(include_in_schema=False)
 

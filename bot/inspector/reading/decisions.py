@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -16,7 +17,7 @@ from bot.core.i18n import N_, _
 from bot.core.reasons import reason_text
 from bot.inspector.reading import ReadModel
 from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
-from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.fact_fold import FACTS_EVENT, FactFold
 from bot.memory.records.fact_undo import undone_batch_id
 from bot.memory.records.proposals import (
     ProposalDecision,
@@ -149,7 +150,7 @@ async def _evidence(store: TapeStore, evidence: Evidence) -> EvidenceView:
     )
 
 
-async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
+async def decisions_on(scope: TapeService, fold: FactFold, fact: Fact) -> list[DecisionView]:
     """Return the decisions on a fact, newest first.
 
     If very many records were written since, only some of those between the first and the last are
@@ -157,7 +158,7 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
     """
     decision_views: list[DecisionView] = []
     reached = False
-    async with aclosing(_back(scope, fact.batch, _STEPS)) as entries:
+    async with aclosing(_back(scope, fold.changes_back(fact.batch), _STEPS)) as entries:
         async for entry in entries:
             for decided in reversed(list(_of(entry, fact.id))):
                 decision_views.append(_view(scope.name, entry, decided, fact))
@@ -174,10 +175,10 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
     return decision_views
 
 
-async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
+async def rejected_decisions(scope: TapeService, fold: FactFold, limit: int) -> list[DecisionView]:
     """Return what the gate recently rejected or only recorded, newest first."""
     decision_views: list[DecisionView] = []
-    async with aclosing(_back(scope, last, _LATELY)) as entries:
+    async with aclosing(_back(scope, fold.changes_back(), _LATELY)) as entries:
         async for entry in entries:
             kept_out = [
                 decision
@@ -217,15 +218,13 @@ async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
     return entries[0] if entries and entries[0].name == FACTS_EVENT else None
 
 
-async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
-    """Yield up to ``steps`` records of a scope, newest first, starting at an entry."""
-    for _step in range(steps):
-        entries = await scope.read_entries(at, at) if at else []
-        if not entries:
-            return
-        yield entries[0]
-        before = entries[0].data.get("previous")
-        at = before if type(before) is int and before < at else 0
+async def _back(
+    scope: TapeService, changes: Iterable[int], steps: int
+) -> AsyncGenerator[TapeEntry, None]:
+    """Yield up to ``steps`` records of a scope."""
+    for at in islice(changes, steps):
+        for entry in await scope.read_entries(at, at):
+            yield entry
 
 
 def _of(entry: TapeEntry, number: int) -> Iterator[ProposalDecision]:

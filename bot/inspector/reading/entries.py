@@ -32,7 +32,7 @@ from bot.memory.records.boundaries import boundary_summary
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.records.tombstones import is_erased
 from bot.memory.records.turn_marks import unfold
-from bot.memory.session.linking.scope_registry import is_shared_scope
+from bot.memory.session.scope.identities import is_shared_scope
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.search import problem_of

@@ -39,7 +39,6 @@ from bot.memory.records.transcript import answer_text, message_content, sent_tim
 from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
-    SESSION_MARK_EVENT,
 )
 from bot.memory.session.state.turn_fold import (
     DELIVERY,
@@ -85,7 +84,6 @@ _NAMED = {
 }
 _PLAIN = {
     HEADER_EVENT: N_("A part of the tape starts"),
-    SESSION_MARK_EVENT: N_("A marker for opening the tape quickly"),
     FORGOTTEN_EVENT: N_("Something was erased on request"),
     FORGET_REQUESTED_EVENT: N_("A request to forget something"),
     TASK_RUN: N_("A sub-task ran"),
@@ -102,7 +100,7 @@ _STATES = {
     "command": N_("a command was answered"),
     "reminder": N_("reminded"),
 }
-_HIDDEN = frozenset({"pointers", "state", "previous"})
+_HIDDEN = frozenset({"previous"})
 """Keys of an event's data that are for programs only."""
 
 _CONTROL = LazyPattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
@@ -290,11 +288,7 @@ def _memory(name: str, data: dict[str, Any]) -> str:
         return _("Facts learned here belong to this conversation")
     known = _(_PLAIN[name]) if name in _PLAIN else name or pgettext("entry", "event")
     rest = {key: value for key, value in data.items() if key not in _HIDDEN}
-    told = (
-        json.dumps(rest, ensure_ascii=False)
-        if rest and name not in (HEADER_EVENT, SESSION_MARK_EVENT)
-        else ""
-    )
+    told = json.dumps(rest, ensure_ascii=False) if rest and name != HEADER_EVENT else ""
     return f"{known} {told}".rstrip()
 
 

@@ -33,11 +33,8 @@ from bot.memory.records.fact import EvidenceOrigin, Fact, FactStatus
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.fact_words import fact_words
 from bot.memory.session import long_term_memory as longterm
-from bot.memory.session.linking.scope_registry import (
-    PERSON_SCOPE_PREFIX,
-    WORKSPACE_SCOPE,
-    is_shared_scope,
-)
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX, is_shared_scope
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
@@ -235,7 +232,7 @@ async def fact_detail(web: WebContext, loaded_memory: LoadedMemory, number: str)
         fact=loaded_memory.view(fact, shared=shared),
         session=loaded_memory.session,
         evidence=await evidence_of(web.store, fact),
-        decisions=await decisions_on(scope, fact),
+        decisions=await decisions_on(scope, fold, fact),
         replaced=[loaded_memory.view(other, shared=shared) for other in before],
         replaced_by=[
             loaded_memory.view(other, shared=shared) for other in after if other.status != "pending"
@@ -297,9 +294,7 @@ async def load_session_fold(web: WebContext, tape: str) -> SessionFold:
     Raises:
         TapeNotFound: There is no such tape.
     """
-    return await load_fold(
-        TapeService(web.store, tape), max_messages=web.view_messages, max_tokens=web.view_tokens
-    )
+    return await load_fold(TapeService(web.store, tape))
 
 
 async def home_of(web: WebContext, tape: str, fold: SessionFold) -> str:

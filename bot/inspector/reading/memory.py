@@ -171,9 +171,7 @@ async def quarantine(
     lately = (
         []
         if cursor
-        else await rejected_decisions(
-            loaded_memory.scope_tape, loaded_memory.facts.last_entry_id, _TURNED_DOWN
-        )
+        else await rejected_decisions(loaded_memory.scope_tape, loaded_memory.facts, _TURNED_DOWN)
     )
     return Quarantine(
         tape=loaded_memory.tape,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
@@ -283,9 +284,8 @@ async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[
     The reason is in the change, the text in the episode entry right after it.
     """
     found: dict[str, str] = {}
-    at = facts.last_entry_id
-    for _step in range(_BACK):
-        read = await tape.read_entries(at, at + 1) if at else []
+    for at in islice(facts.changes_back(), _BACK):
+        read = await tape.read_entries(at, at + 1)
         if not read or read[0].id != at or len(found) == len(texts):
             break
         change, logged = read[0], read[1] if len(read) > 1 else None
@@ -295,6 +295,4 @@ async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[
             text = content.get("text") if isinstance(content, dict) else None
             if isinstance(text, str) and text in texts:
                 found.setdefault(text, reason_text(decision.get("reason")))
-        before = change.data.get("previous")
-        at = before if type(before) is int and before < at else 0
     return found

@@ -9,7 +9,7 @@ from bot.agent.schedules.wording import when_text
 from bot.core.clock import format_time
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading import ReadModel
-from bot.memory.session.state.fold_loader import load_state
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.service import TapeService
 
 
@@ -59,7 +59,7 @@ async def read_schedules(web: WebContext, tape: str) -> SchedulesModel:
         TapeNotFound: There is no such tape.
     """
     service = TapeService(web.store, tape)
-    fold = await load_state(service)
+    fold = await load_fold(service)
     schedules, now = fold.schedules, web.agent.clock.now()
     texts = {one.id: one.text for one in schedules}
     return SchedulesModel(

@@ -24,15 +24,10 @@ from starlette.requests import HTTPConnection
 from bot.core.clock import format_time
 from bot.core.errors import HttpError, TapeError, TapeNotFound
 from bot.inspector.reading import ReadModel
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.transcript import sender_name
-from bot.memory.session.linking.scope_registry import (
-    PERSON_SCOPE_PREFIX,
-    WORKSPACE_SCOPE,
-    ScopeRegistry,
-)
-from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
@@ -112,22 +107,19 @@ class _Known:
     Attributes:
         version: Id of its last entry.
         erasures: The store's count of erasures on it.
-        facts: Id of the last entry that changed the tape's own facts; 0 for none.
-        session: Its summary, without title and problem name.
+        session: Its summary, without title.
     """
 
     version: int
     erasures: int
-    facts: int
     session: SessionModel
 
 
 class SessionDirectory:
     """Summaries of conversations, cached in memory up to a limit."""
 
-    def __init__(self, store: TapeStore, view_messages: int, view_tokens: int) -> None:
+    def __init__(self, store: TapeStore) -> None:
         self._store = store
-        self._bounds = (view_messages, view_tokens)
         # Ordered by when they were read: the first is the next to read again.
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._reading = anyio.Lock()
@@ -201,31 +193,24 @@ class SessionDirectory:
             if known is None or (known.version, known.erasures) != (version, erasures):
                 known = await self._read(tape, erasures)
             self._keep(tape, known)
-            return known.session.model_copy(
-                update={
-                    "title": await self._title(tape),
-                    "problem_name": await self._problem_name(known),
-                }
-            )
+            return known.session.model_copy(update={"title": await self._title(tape)})
         except TapeNotFound:
             self._known.pop(tape, None)
             return None
         except TapeError:
             # One damaged tape must not hide the others.
             broken = _damaged(tape)
-            self._keep(tape, _Known(0, 0, 0, broken))
+            self._keep(tape, _Known(0, 0, broken))
             return broken
 
     async def _read(self, tape: str, erasures: int) -> _Known:
-        messages, tokens = self._bounds
-        fold = await load_fold(
-            TapeService(self._store, tape), max_messages=messages, max_tokens=tokens
-        )
+        fold = await load_fold(TapeService(self._store, tape))
         people = _people(fold.window.entries)
         if not people:
             # A boundary cut the view; the senders of the last commands are still known.
             newest = await self._store.read(tape, max(fold.version - _NEWEST, 1), fold.version)
             people = _people(newest)
+        problem, general = fold.compartments.problem(fold.problem), fold.problem == GENERAL_PROBLEM
         used, usage = fold.compartments.last_used, fold.turns.usage
         session = SessionModel(
             tape=tape,
@@ -241,12 +226,12 @@ class SessionDirectory:
             completion_tokens=usage.completion_tokens,
             cost=usage.cost,
             problem=fold.problem,
-            problem_name="",
+            problem_name=problem.name if problem is not None and not general else "",
             model=fold.chosen_preset,
             home=fold.home_scope or tape,
             state=_state(fold),
         )
-        return _Known(fold.version, erasures, fold.facts.last_entry_id, session)
+        return _Known(fold.version, erasures, session)
 
     async def _read_some(self, names: Iterable[str], budget: float) -> None:
         """Read conversations for a while: new ones first, then the least recently read."""
@@ -273,15 +258,6 @@ class SessionDirectory:
         except TapeError:
             return ""
 
-    async def _problem_name(self, known: _Known) -> str:
-        problem = known.session.problem
-        if problem == GENERAL_PROBLEM or not known.facts:
-            return ""
-        service = TapeService(self._store, known.session.tape)
-        facts = fold_entries(await load_fact_entries(service, known.facts))
-        found = facts.compartments.problem(problem)
-        return found.name if found is not None else ""
-
     def _keep(self, tape: str, known: _Known) -> None:
         self._known[tape] = known
         self._known.move_to_end(tape)
@@ -299,7 +275,7 @@ def session_directory(connection: HTTPConnection) -> SessionDirectory:
     state = connection.app.state
     if not hasattr(state, "directory"):
         web = state.web
-        state.directory = SessionDirectory(web.store, web.view_messages, web.view_tokens)
+        state.directory = SessionDirectory(web.store)
     found = state.directory
     assert isinstance(found, SessionDirectory)
     return found

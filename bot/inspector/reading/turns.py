@@ -10,7 +10,7 @@ from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_o
 from bot.core.clock import format_time
 from bot.inspector.reading import ReadModel
 from bot.memory.records.turn_marks import turn_start
-from bot.memory.session.state.fold_loader import load_state
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 
@@ -128,8 +128,8 @@ def _page(
 
 
 async def waiting_calls(tape: TapeService) -> tuple[WaitingCallModel, ...]:
-    """Return the calls that wait for a yes; the fold's pointers name them, so little is read."""
-    fold = await load_state(tape)
+    """Return the calls that wait for a yes."""
+    fold = await load_fold(tape)
     return tuple(
         WaitingCallModel(
             number=call.number,

@@ -10,12 +10,11 @@ from bot.core.errors import TapeNotFound
 from bot.memory.audit.fact_replay import FactReplay
 from bot.memory.audit.findings import AuditedScope, AuditedSession, parse_timestamp
 from bot.memory.records.episodes import parse_episode_id
-from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.tombstones import ERASED_TEXT
 from bot.memory.session.bus.shared_reference import current_references
-from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
@@ -27,8 +26,6 @@ from bot.tape.store import TapeStore
 
 _NEAR, _LONGEST = 64, 2_000
 """Largest gap between ids that are read at once, and the most entries of one read."""
-
-_MESSAGES, _TOKENS = 200, 96_000
 
 
 class AuditReader:
@@ -43,7 +40,6 @@ class AuditReader:
         self._store = store
         self._scopes = ScopeRegistry(store, clock)
         self._clock = clock
-        self._folds: dict[str, tuple[FactFold, int]] = {}
 
     async def read_session(self, name: str) -> tuple[AuditedSession, str]:
         """Return what a session's prompt shows of memory, and the scope of its facts.
@@ -52,10 +48,8 @@ class AuditReader:
             TapeNotFound: There is no such tape.
         """
         tape = TapeService(self._store, name)
-        fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
+        fold = await load_fold(tape)
         home = fold.home_scope or name
-        if home == name:
-            self._folds[name] = fold.facts, fold.version
         zone = MemoryZone(tape, fold=fold.zone, clock=self._clock)
         memory = LongTermMemory(tape, fold, zone, self._scopes)
         await memory.workspace.open()
@@ -66,39 +60,21 @@ class AuditReader:
             now = memory.with_current_facts(memory_snapshot)
             rendered = _parts(now)
         own = None
-        if home != name and fold.facts.last_entry_id:
-            own = await self._audited(name, fold.facts, fold.version)
+        if home != name and fold.facts.last_change:
+            own = await self.read_scope(name)
         return AuditedSession(
             name, memory_snapshot.dailies, _parts(memory_snapshot), rendered, own
         ), home
 
     async def read_scope(self, name: str) -> AuditedScope:
         """Return the facts of a scope and their evidence; empty if the scope has no tape yet."""
-        try:
-            fold, version = await self._opened(name)
-        except TapeNotFound:
-            return AuditedScope(name)
-        return await self._audited(name, fold, version)
-
-    async def _audited(self, name: str, fold: FactFold, version: int) -> AuditedScope:
-        """Return a tape's facts up to a version, replayed, with their evidence."""
         replay = FactReplay()
-        async with aclosing(read_batches(self._store, name, last=version)) as parts:
-            async for entries in parts:
-                for entry in entries:
-                    replay.apply(entry)
-        return AuditedScope(name, fold, replay, await self._evidence(_cited(name, fold)))
-
-    async def _opened(self, name: str) -> tuple[FactFold, int]:
-        """Return the facts as the bot loads them, and the version of the tape they belong to."""
-        if (known := self._folds.get(name)) is not None:
-            return known
-        tape = TapeService(self._store, name)
-        if not is_shared_scope(name):
-            fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
-            return fold.facts, fold.version
-        facts = fold_entries(await load_fact_entries(tape))
-        return facts, facts.version
+        with suppress(TapeNotFound):
+            async with aclosing(read_batches(self._store, name)) as parts:
+                async for entries in parts:
+                    for entry in entries:
+                        replay.apply(entry)
+        return AuditedScope(name, replay, await self._evidence(_cited(name, replay.fold)))
 
     async def _evidence(self, cited: Iterable[tuple[str, int]]) -> dict[tuple[str, int], TapeEntry]:
         found: dict[tuple[str, int], TapeEntry] = {}

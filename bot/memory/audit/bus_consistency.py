@@ -1,10 +1,10 @@
-"""Check the memory bus's beliefs, shared values and problems, and a tape's chain of changes. Pure.
+"""Check the memory bus's beliefs, shared values, problems and decisions. Pure.
 
 Rule 1: an active belief has evidence, all of which exists and some of which still holds.
 Rule 2: the source of a shared value exists; if it was erased, the value is marked as stale.
 Rule 3: at most one problem is marked as active, the one at hand; the entries that a problem
     resumes belong to that problem alone.
-Rule 4: each change names the change before it, and each decision of the gate has a reason.
+Rule 4: each decision of the gate has a reason.
 """
 
 from __future__ import annotations
@@ -139,18 +139,8 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
             yield AuditFinding("problems", scope.name, (), why, do)
 
 
-def broken_links(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield breaks in a tape's chain of changes, and decisions without a reason."""
-    do = _(
-        "{command} says whether the file is damaged", command=f'tapebot tape verify "{scope.name}"'
-    )
-    if scope.replay.chain_breaks:
-        which = ", ".join(f"#{chain_break}" for chain_break in scope.replay.chain_breaks[:_LISTED])
-        why = _(
-            "the chain of changes is broken: {entries} does not name the change before it",
-            entries=which,
-        )
-        yield AuditFinding("bookkeeping", scope.name, (), why, do)
+def unexplained_decisions(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield decisions without a reason."""
     if scope.replay.entries_without_reason:
         which = ", ".join(f"#{one}" for one in scope.replay.entries_without_reason[:_LISTED])
         why = _("a decision has no reason: {entries}", entries=which)

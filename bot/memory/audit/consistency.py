@@ -1,9 +1,8 @@
-"""Check chains of facts, snapshots, memory zones and pending facts for consistency. Pure."""
+"""Check replaced facts, memory zones and pending facts for consistency. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.core.i18n import N_, _, ngettext
@@ -16,7 +15,6 @@ from bot.memory.audit.findings import (
     redacted_fact_text,
 )
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import FactFold
 
 _WAITS = timedelta(days=30)
 _ENDS = 2
@@ -64,37 +62,6 @@ def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
                 text=redacted_fact_text(facts[-1]),
             )
             yield AuditFinding("loops", scope.name, numbers, why, scope.remove_commands(*facts))
-
-
-def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield a difference between the facts as loaded and the facts replayed from the whole tape."""
-    opened, whole = _comparable(scope.fold), _comparable(scope.replay.fold)
-    if opened == whole:
-        return
-    mine, theirs = opened.facts, whole.facts
-    numbers = tuple(n for n in sorted(mine.keys() | theirs.keys()) if mine.get(n) != theirs.get(n))
-    why = (
-        _("the last full state on the tape does not match the changes before it")
-        if numbers
-        else _(
-            "the last full state on the tape does not match the changes before it about decisions, "
-            "pauses or clears, or about the memory bus"
-        )
-    )
-    yield AuditFinding("bookkeeping", scope.name, numbers, why, _look(scope))
-
-
-def _comparable(fold: FactFold) -> FactFold:
-    """Return the parts of a fold that must not depend on how it was read."""
-    return FactFold(
-        facts=fold.facts,
-        next_id=fold.next_id,
-        decided_keys=fold.decided_keys,
-        paused=fold.paused,
-        cleared_at=fold.cleared_at,
-        # Turn entries set when a problem was last used, and the replay does not read them.
-        compartments=replace(fold.compartments, last_used=None),
-    )
 
 
 def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:

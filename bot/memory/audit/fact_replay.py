@@ -1,19 +1,13 @@
-"""Replay a tape's facts from their operations, and record who decided each change. Pure.
-
-Rule 1: facts are folded from operations alone; snapshots are skipped, except where a reset dropped
-    the entries before them.
-Rule 2: breaks and omissions are recorded, not repaired.
-Rule 3: the replay keeps who decided each change, and how often each text ended.
-"""
+"""Fold a tape's facts, with who decided each change, how often each text ended, and what has no reason. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.i18n import N_, _
 from bot.memory.records.fact import Fact, comparison_key, fact_from_json
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
+from bot.memory.records.fact_fold import CHANGE_EVENTS, FACTS_EVENT, FactFold
 from bot.tape.entries import TapeEntry
 
 _ACCEPTED = N_("accepted")
@@ -57,37 +51,28 @@ class FactAdmission:
 
 @dataclass(slots=True)
 class FactReplay:
-    """Facts folded from operations alone, with the history of their changes.
+    """Facts with the history of their changes.
 
     Attributes:
         fold: The resulting facts.
         admissions: Origin of each change, by id of the batch's entry and number of the fact.
         endings: Numbers of ended facts by normalized text, one number for each ending.
-        chain_breaks: Ids of entries that do not name the change before them.
         entries_without_reason: Ids of entries that record a decision without a reason.
     """
 
     fold: FactFold = field(default_factory=FactFold)
     admissions: dict[tuple[int, int], FactAdmission] = field(default_factory=dict)
     endings: dict[str, list[int]] = field(default_factory=dict)
-    chain_breaks: list[int] = field(default_factory=list)
     entries_without_reason: list[int] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Apply one entry; ignore entries that change no facts or compartments."""
-        if entry.kind != "event" or entry.name not in CHAIN_EVENTS:
-            return
+        """Apply one entry."""
+        changes = entry.kind == "event" and entry.name in CHANGE_EVENTS
         for operation in _operations(entry) if entry.name == FACTS_EVENT else ():
             self._note(entry, operation)
-        decision = entry.data.get("decision")
+        decision = entry.data.get("decision") if changes else None
         if isinstance(decision, dict) and not str(decision.get("reason") or "").strip():
             self.entries_without_reason.append(entry.id)
-        if entry.data.get("previous") != self.fold.last_entry_id:
-            # Not a break at the first entry: a reset or a fork may have dropped what precedes it.
-            self.chain_breaks += [entry.id] if self.fold.last_entry_id else []
-        else:
-            data = {key: value for key, value in entry.data.items() if key != "state"}
-            entry = replace(entry, payload={"name": entry.name, "data": data})
         self.fold.apply(entry)
 
     def _note(self, entry: TapeEntry, operation: dict[str, Any]) -> None:

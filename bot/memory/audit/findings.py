@@ -64,16 +64,19 @@ class AuditedScope:
 
     Attributes:
         name: Tape of the scope.
-        fold: The facts as the bot loads them, from the last snapshot on.
-        replay: The facts replayed from the whole tape.
+        replay: The facts and their history.
         evidence: Present entries that active facts, beliefs, shared values and problems cite, by
             tape and id.
     """
 
     name: str
-    fold: FactFold = field(default_factory=FactFold)
     replay: FactReplay = field(default_factory=FactReplay)
     evidence: Mapping[tuple[str, int], TapeEntry] = field(default_factory=dict)
+
+    @property
+    def fold(self) -> FactFold:
+        """The facts and compartments."""
+        return self.replay.fold
 
     def evidence_of(self, fact: Fact) -> list[tuple[Evidence, TapeEntry | None]]:
         """Return a fact's evidence with the cited entries; None for a missing entry."""

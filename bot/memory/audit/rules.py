@@ -29,12 +29,11 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
         *unsupported_facts(scope),
         *books.broken_fact_chains(scope),
         *books.flapping_facts(scope),
-        *books.fold_mismatches(scope),
         *books.overdue_pending_facts(scope, now),
         *compartments.groundless_beliefs(scope),
         *compartments.sourceless_references(scope),
         *compartments.problem_errors(scope),
-        *compartments.broken_links(scope),
+        *compartments.unexplained_decisions(scope),
     ]
     return sorted(
         audit_findings,
@@ -49,6 +48,6 @@ def audit_session(session: AuditedSession) -> list[AuditFinding]:
     """Return the findings for a session's memory zone, notes and own records."""
     audit_findings = [*content.secret_notes(session), *books.zone_mismatches(session)]
     if session.own is not None:
-        rules = (books.fold_mismatches, compartments.problem_errors, compartments.broken_links)
+        rules = (compartments.problem_errors, compartments.unexplained_decisions)
         audit_findings += [finding for rule in rules for finding in rule(session.own)]
     return audit_findings

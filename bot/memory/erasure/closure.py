@@ -48,7 +48,7 @@ from bot.memory.records.fact import (
     evidence_list_from_json,
     fact_from_json,
 )
-from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
+from bot.memory.records.fact_fold import CHANGE_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.pending_calls import TOOL_PENDING
 from bot.memory.records.tombstones import is_erased, tombstone
@@ -227,7 +227,7 @@ class Closure:
         if entry.kind == "event" and entry.name in FILE_EVENTS:
             self._file(tape, entry)
             return
-        if entry.kind == "event" and entry.name in CHAIN_EVENTS:
+        if entry.kind == "event" and entry.name in CHANGE_EVENTS:
             self._record(source, entry)
         else:
             self._made(place, entry)
@@ -441,7 +441,7 @@ class Closure:
     def retain_entry(self, source: SourceTape, entry: TapeEntry) -> None:
         """Process an entry: what a person's message that stays says is not erased elsewhere."""
         place = (source.name, entry.id)
-        if source.own and entry.kind == "event" and entry.name in CHAIN_EVENTS:
+        if source.own and entry.kind == "event" and entry.name in CHANGE_EVENTS:
             self.folds.setdefault(source.name, FactFold()).apply(entry)
         if self._is_tombstone(source, entry) or is_erased(entry):
             self.erased.add(place)
@@ -513,7 +513,7 @@ class Closure:
         place = (source.name, entry.id)
         if place == self.request:
             return ErasurePhase.REQUESTED, tombstone(entry)
-        if entry.kind == "event" and entry.name in CHAIN_EVENTS:
+        if entry.kind == "event" and entry.name in CHANGE_EVENTS:
             # Records identify what else to erase after a kill: a shared value its copies on other tapes.
             return ErasurePhase.BELIEVED, self._records[source.name].clear(entry)
         if is_erased(entry) or entry.name in (FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT):

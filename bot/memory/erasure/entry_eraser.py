@@ -31,7 +31,6 @@ from bot.memory.records.tombstones import ERASED_TEXT, kept_meta, tombstone
 from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
-    SESSION_MARK_EVENT,
 )
 from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.memory.session.state.zone_snapshot import (
@@ -49,7 +48,7 @@ _ZONE = frozenset({LONG_TERM_EVENT, DAILY_EVENT, SHARED_EVENT, REFERENCE_EVENT})
 _WHOLE = frozenset({REPLY, COMMAND, LOOP_STEP, "task.run"})
 _KNOWN = (
     frozenset({TURN_START, TURN_END, TURN_RESUME, DELIVERY, HISTORY_EVENT, MEMORY_UNDONE_EVENT})
-    | {SCOPE_EVENT, SESSION_MARK_EVENT, CONSOLIDATION_FAILED_EVENT, HEADER_EVENT}
+    | {SCOPE_EVENT, CONSOLIDATION_FAILED_EVENT, HEADER_EVENT}
     | _WHOLE
     | _ZONE
     | SCHEDULE_EVENTS
@@ -58,7 +57,7 @@ _KNOWN = (
 
 _LINKS = frozenset(
     {"turn", "inbound", "joined", "reply_to", "builder", "bounds", "prefix", "status", "model"}
-    | {"platform_ids", "pointers", "replaces", "session", "home", "previous", "parent", "date"}
+    | {"platform_ids", "replaces", "session", "home", "previous", "parent", "date"}
     | {"schedule", "kind", "rule", "zone", "next", "instant", "author", "created"}
     | {"updated_at", "range", "from", "to", "usage", "spent", "name", "files", "via"}
 )

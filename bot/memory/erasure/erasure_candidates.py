@@ -23,13 +23,14 @@ from bot.memory.records.fact import Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.file_folder import folder_tapes
-from bot.memory.session.linking.scope_registry import (
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.long_term_memory import LongTermMemory, named_home
+from bot.memory.session.scope.identities import (
     PERSON_SCOPE_PREFIX,
-    WORKSPACE_SCOPE,
+    WORKSPACE_PREFIX,
+    channel_of,
     is_shared_scope,
 )
-from bot.memory.session.long_term_memory import LongTermMemory, named_home
-from bot.memory.session.scope.identities import WORKSPACE_PREFIX, channel_of
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery

@@ -27,7 +27,7 @@ from bot.tape.search import GENERAL_PROBLEM
 
 _RECORDS = ("problems", "working", "references", "patterns")
 _LINKS = frozenset(
-    {"key", "previous", "state", "expired", "decayed", "uses", "active", "wanted", "by", "signals"}
+    {"key", "expired", "decayed", "uses", "active", "wanted", "by", "signals"}
     | {"requested", "restores"}
 )
 _STRUCTURE = frozenset({"text", "if", "then", "a", "d", "why", "confidence", "fact"})
@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[str, Literal["value", "belief", "notes"], str, tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class RecordEraser:
-    """Clear the entries of one tape's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``."""
+    """Clear the entries of one tape that change memory: ``memory.facts``, ``memory.paused``, ``memory.bus``."""
 
     matcher: TextMatcher
     facts: Collection[int] = ()
@@ -65,8 +65,6 @@ class RecordEraser:
                 meta[ERASED_META_KEY] = True
         if isinstance(ops := data.get("ops"), list):
             data["ops"] = [self._operation(op) if isinstance(op, dict) else op for op in ops]
-        if isinstance(state := data.get("state"), dict):
-            data["state"] = self._state(state)
         if data == entry.data and meta == entry.meta:
             return entry
         return replace(entry, payload={**entry.payload, "data": data}, meta=meta)
@@ -121,20 +119,6 @@ class RecordEraser:
             return True
         quotes = [one.quote for one in fact.evidence if one.quote]
         return fact.quoted and bool(quotes) and all(self.matcher.holds([one]) for one in quotes)
-
-    def _state(self, state: dict[str, Any]) -> dict[str, Any]:
-        fresh = {**state}
-        if isinstance(facts := state.get("facts"), list):
-            fresh["facts"] = [self._fact(fact) for fact in facts if isinstance(fact, dict)]
-        if isinstance(held := state.get("compartments"), dict) and self.bus:
-            cleared = {**held, **self.records(held)}
-            if isinstance(versions := held.get("versions"), dict):
-                cleared["versions"] = self._versions(versions, held)
-            if cleared.get("references") != held.get("references"):
-                # Cleared keys may have become equal: the newest must come last, since it counts.
-                cleared["references"].sort(key=lambda one: one.get("entry", 0))
-            fresh["compartments"] = cleared
-        return fresh
 
     def _change(self, data: dict[str, Any]) -> dict[str, Any]:
         other = {key: value for key, value in data.items() if key not in (*_LINKS, *_RECORDS)}

@@ -258,7 +258,6 @@ def _with_id(problem: Problem) -> Problem | None:
 
 WORKING_SETS = RecordJson(
     WorkingSet,
-    name="problem_id",
     without=("context_packet",),
     check=_within_limits,
     problem_id="problem",
@@ -268,11 +267,10 @@ WORKING_SETS = RecordJson(
     ttl_hours="ttl",
 )
 REFERENCES = RecordJson(
-    SharedReference, name="key", created_at="created", updated_at="updated", updated_by="by"
+    SharedReference, created_at="created", updated_at="updated", updated_by="by"
 )
 PATTERNS = RecordJson(
     SynthesizedPattern,
-    name="id",
     check=_as_shares,
     pattern_type="type",
     evidence_ids="evidence",
@@ -282,7 +280,6 @@ PATTERNS = RecordJson(
 )
 PROBLEMS = RecordJson(
     Problem,
-    name="problem_id",
     without=("lane_id", "working_set"),
     check=_with_id,
     problem_id="id",

@@ -2,8 +2,7 @@
 
 Rule 1: one ``memory.bus`` entry is one change: all of it applies, or none.
 Rule 2: an entry holds each record as it is afterwards, so that the fold decides nothing.
-Rule 3: the entries share one chain with the facts of the tape, whose snapshots include this state.
-Rule 4: a session's tape holds problems and working sets; a scope's tape holds references and
+Rule 3: a session's tape holds problems and working sets; a scope's tape holds references and
     patterns.
 """
 
@@ -26,7 +25,7 @@ from bot.memory.records.compartment_records import (
     WorkingSet,
     problem_from_json,
 )
-from bot.memory.records.record_json import RecordJson, parse_utc_time
+from bot.memory.records.record_json import parse_utc_time
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 
@@ -69,11 +68,6 @@ class Compartments:
     uses: dict[int, str] = field(default_factory=dict)
     next_problem: int = 1
     next_pattern: int = 1
-
-    def __len__(self) -> int:
-        """Return the number of records, as a measure of a snapshot's size."""
-        kept = (self.problems, self.working_sets, self.versions, self.patterns)
-        return sum(len(one) for one in kept) + len(self.uses) // 16
 
     def apply(self, entry: TapeEntry) -> None:
         """Apply a ``memory.bus`` entry."""
@@ -120,21 +114,13 @@ class Compartments:
         return replace(found, expires_at=self.expiry_of(found))
 
     def state(self) -> dict[str, Any]:
-        """Return the whole state as JSON, for a snapshot; empty if nothing ever changed."""
-        state: dict[str, Any] = _STATES.write(self)
-        return state
-
-    @classmethod
-    def checked(cls, state: Compartments) -> Compartments:
-        """Return a state that was read, with only what fits together; see ``_take``."""
-        for name in ("active_problem", "requested_problem"):
-            if not state._is_known(getattr(state, name)):
-                setattr(state, name, GENERAL_PROBLEM if name == "active_problem" else "")
-        for reference in state.references.values():
-            known = state.versions.setdefault(reference.key, {})
-            known.setdefault(reference.version, reference.entry)
-        state._count(state.problems, state.patterns)
-        return state
+        """Return the records as they are now, as in a change."""
+        return {
+            "problems": [one.as_json() for one in self.problems.values()],
+            "working": [one.as_json() for one in self.working_sets.values()],
+            "references": [one.as_json() for one in self.references.values()],
+            "patterns": [one.as_json() for one in self.patterns.values()],
+        }
 
     def _is_known(self, problem: object) -> TypeGuard[str]:
         """Say whether a problem exists."""
@@ -166,18 +152,6 @@ class Compartments:
         """Let the next numbers follow those of records."""
         self.next_problem = max([self.next_problem, *(_digits(one[1:]) + 1 for one in problems)])
         self.next_pattern = max([self.next_pattern, *(_digits(one[1:]) + 1 for one in patterns)])
-
-
-_STATES = RecordJson(
-    Compartments,
-    check=Compartments.checked,
-    loose=True,
-    working_sets="working",
-    active_problem="active",
-    requested_problem="wanted",
-    last_used="used",
-    decayed_at="decayed",
-)
 
 
 def _texts(value: object) -> list[str]:

@@ -255,7 +255,7 @@ def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Ev
 
 
 _EVIDENCE = RecordJson(Evidence)
-_FACTS = RecordJson(Fact, name="id", gloss="text")
+_FACTS = RecordJson(Fact, gloss="text")
 
 
 def evidence_list_from_json(record: object) -> tuple[Evidence, ...]:

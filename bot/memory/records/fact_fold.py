@@ -2,30 +2,28 @@
 
 Rule 1: one ``memory.facts`` entry is one batch: all its operations apply, or none.
 Rule 2: an entry holds each fact as it is afterwards, so that the fold decides nothing.
-Rule 3: some entries carry a snapshot of the whole state, and each entry names the one before it, so
-    a fold reads only what is newer than the last snapshot.
-Rule 4: a fact whose words were erased keeps its number and is never shown.
+Rule 3: a fact whose words were erased keeps its number and is never shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.reasons import reason_json
 from bot.memory.records.compartments import BUS_EVENT, Compartments
 from bot.memory.records.fact import Fact, fact_from_json
 from bot.memory.records.proposals import BatchOutcome
-from bot.memory.records.record_json import RecordJson
 from bot.tape.entries import TapeEntry, event
+from bot.tape.store import HEADER_EVENT
 
 FACTS_EVENT = "memory.facts"
 PAUSED_EVENT = "memory.paused"
-CHAIN_EVENTS = frozenset({FACTS_EVENT, PAUSED_EVENT, BUS_EVENT})
-"""Names of the events that make up the fold; each entry names the one before it."""
+CHANGE_EVENTS = frozenset({FACTS_EVENT, PAUSED_EVENT, BUS_EVENT})
+"""Names of the events that make up the fold."""
 
-_SNAPSHOT_EVERY = 50
 _REMEMBERED = 1_000
 """Batch keys that the fold remembers as decided."""
 
@@ -37,20 +35,18 @@ class FactFold:
     Attributes:
         facts: All facts by number, including ended ones.
         next_id: The next fact number.
-        last_entry_id: Id of the last entry of the chain; 0 if there is none.
-        since_snapshot: Entries since the last snapshot.
+        changes: Ids of the entries that changed something, oldest first.
         decided_keys: Keys of decided batches, oldest first, with the entry that records each.
         paused: Memory is paused: nothing is learned until it is resumed.
         cleared_at: Id of the last batch that retired all facts.
         version: Id of the last entry applied, of any kind.
-        is_partial: The tape is a partial copy: the start of the chain is missing.
+        is_partial: The tape is a copy of another one's end: earlier changes may be missing.
         compartments: The compartments of the memory bus.
     """
 
     facts: dict[int, Fact] = field(default_factory=dict)
     next_id: int = 1
-    last_entry_id: int = 0
-    since_snapshot: int = 0
+    changes: list[int] = field(default_factory=list)
     decided_keys: dict[str, int] = field(default_factory=dict)
     paused: bool = False
     cleared_at: int = 0
@@ -58,30 +54,32 @@ class FactFold:
     is_partial: bool = False
     compartments: Compartments = field(default_factory=Compartments)
 
+    @property
+    def last_change(self) -> int:
+        """Id of the newest entry that changed something; 0 if there is none."""
+        return self.changes[-1] if self.changes else 0
+
+    def changes_back(self, last: int | None = None) -> Iterator[int]:
+        """Return the ids of the entries that changed something, newest first, from the last or a given one on."""
+        known = self.changes
+        return reversed(known[: None if last is None else bisect_right(known, last)])
+
     def apply(self, entry: TapeEntry) -> None:
         """Apply one entry."""
-        self.version = max(self.version, entry.id)
+        version = max(self.version, entry.id)
         if entry.is_reset:
-            # The next entry of the chain names no entry before it.
-            self._restore({})
-            self.last_entry_id = 0
-        elif is_chain_entry(entry):
+            for name in self.__slots__:
+                setattr(self, name, getattr(FactFold(), name))
+        elif entry.kind == "event" and entry.name in CHANGE_EVENTS:
             self._take(entry)
+        elif entry.name == HEADER_EVENT:
+            parent = entry.data.get("parent")
+            self.is_partial |= isinstance(parent, dict) and parent.get("first") != 1
+        self.version = version
 
     def _take(self, entry: TapeEntry) -> None:
         data = entry.data
-        if self.last_entry_id == 0:
-            self.is_partial = data.get("previous") not in (None, 0)
-        self.last_entry_id = entry.id
-        if isinstance(state := data.get("state"), dict):
-            self._restore(state)
-        elif is_chain_start(entry):
-            # A reader that starts at the tape's end stops here, so nothing before it counts.
-            self._restore({})
-            self.since_snapshot = 1
-        else:
-            self.since_snapshot += 1
-        # A snapshot holds the state before its entry.
+        self.changes.append(entry.id)
         if entry.name == PAUSED_EVENT:
             self.paused = data.get("paused") is True
         elif entry.name == FACTS_EVENT:
@@ -158,17 +156,6 @@ class FactFold:
             and other.gloss
         ]
 
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as JSON, for a snapshot."""
-        return _STATES.write(self)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        known = _STATES.read(state) or FactFold()
-        for name in ("facts", "decided_keys", "paused", "cleared_at", "compartments"):
-            setattr(self, name, getattr(known, name))
-        self.next_id = max([known.next_id, *(number + 1 for number in known.facts)])
-        self.since_snapshot, self.is_partial = 0, False
-
     def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
         for operation in _listed(data.get("ops")):
             if not isinstance(operation, dict):
@@ -181,21 +168,9 @@ class FactFold:
             self.cleared_at = entry
 
 
-_STATES = RecordJson(
-    FactFold,
-    without=("last_entry_id", "since_snapshot", "version", "is_partial"),
-    loose=True,
-    next_id="next",
-    decided_keys="keys",
-    cleared_at="cleared",
-)
-
-
-def batch_entry(
-    fold: FactFold, outcome: BatchOutcome, *, key: str, author: str, **more: Any
-) -> TapeEntry:
-    """Return the ``memory.facts`` entry that records a batch, given the state before it."""
-    data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
+def batch_entry(outcome: BatchOutcome, *, key: str, author: str, **more: Any) -> TapeEntry:
+    """Return the ``memory.facts`` entry that records a batch."""
+    data: dict[str, Any] = {"key": key, "author": author, **more}
     data["ops"] = [
         {
             "op": decision.proposal.op,
@@ -212,50 +187,20 @@ def batch_entry(
         }
         for decision in outcome.decisions
     ]
-    return _with_state(fold, event(FACTS_EVENT, data))
+    return event(FACTS_EVENT, data)
 
 
-def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
+def pause_entry(*, paused: bool) -> TapeEntry:
     """Return the entry that pauses or resumes memory."""
-    entry = event(PAUSED_EVENT, {"paused": paused, "previous": fold.last_entry_id})
-    return _with_state(fold, entry)
+    return event(PAUSED_EVENT, {"paused": paused})
 
 
-def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
-    """Return the entry that records a change to the compartments, given the state before it.
+def bus_entry(data: dict[str, Any], **meta: Any) -> TapeEntry:
+    """Return the entry that records a change to the compartments.
 
     ``data`` has each changed record as it is afterwards, by compartment; its ``key`` names the cause.
     """
-    return _with_state(fold, event(BUS_EVENT, {**data, "previous": fold.last_entry_id}, **meta))
-
-
-def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
-    """Add a snapshot of the state before the entry, if one is due."""
-    # The larger the state, the less often it is written.
-    held = len(fold.facts) + len(fold.compartments)
-    if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, held // 4):
-        return entry
-    data = {**entry.data, "state": fold.state()}
-    return replace(entry, payload={"name": entry.name, "data": data})
-
-
-def fold_entries(entries: Iterable[TapeEntry]) -> FactFold:
-    """Fold entries from the start."""
-    fold = FactFold()
-    for entry in entries:
-        fold.apply(entry)
-    return fold
-
-
-def is_chain_entry(entry: TapeEntry) -> bool:
-    """Say whether an entry belongs to the fold's chain."""
-    return entry.kind == "event" and entry.name in CHAIN_EVENTS
-
-
-def is_chain_start(entry: TapeEntry) -> bool:
-    """Say whether a chain entry is the first one: it names no entry before it."""
-    before = entry.data.get("previous")
-    return type(before) is int and before == 0
+    return event(BUS_EVENT, data, **meta)
 
 
 def _listed(value: object) -> list[Any]:

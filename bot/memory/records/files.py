@@ -4,17 +4,16 @@ A folder of files is a tape of its own, such as ``files:person:telegram:42``. A 
 sections, directly before the entry that keeps the file, in one append; its bytes are in the blob store.
 
 Entries: ``file.text`` is a section of a file's text, ``{file, kept, name, place, text}``.
-``file.kept`` is ``{file, name, by, written, sections, note, turn, session, key, previous}``, with the blob
-in ``meta.attachments``. ``file.deleted`` and ``file.restored`` are ``{file, key, previous}``.
+``file.kept`` is ``{file, name, by, written, sections, note, turn, session, key}``, with the blob
+in ``meta.attachments``. ``file.deleted`` and ``file.restored`` are ``{file, key}``.
 
 Rule 1: ``file.kept`` keeps a file, or a new version of one; ``file.restored`` swaps the version before
     and the current one; ``file.deleted`` ends a file.
 Rule 2: the version before the current one stays; older ones and deleted files are ``stale`` until
     their entries are erased. But what the model writes never ends a version that a person kept: of two
     such texts in a row, the first is stale.
-Rule 3: these entries form a chain by ``previous``, so that a folder is folded without its texts.
-Rule 4: a version that is erased changes nothing, so that those before and after it stay what they are.
-Rule 5: text of files is text from outside: nobody's word, however it came here.
+Rule 3: a version that is erased changes nothing, so that those before and after it stay what they are.
+Rule 4: text of files is text from outside: nobody's word, however it came here.
 """
 
 from __future__ import annotations
@@ -80,7 +79,6 @@ class FolderFold:
     Attributes:
         tape: The tape's name.
         version: Id of the last entry applied.
-        last: Id of the last entry of the chain.
         files: Current versions, by number.
         former: The versions before them, by number.
         stale: Versions that are neither and not erased yet, by the id of their entry.
@@ -90,7 +88,6 @@ class FolderFold:
 
     tape: str
     version: int = 0
-    last: int = 0
     files: dict[int, KeptFile] = field(default_factory=dict)
     former: dict[int, KeptFile] = field(default_factory=dict)
     stale: dict[int, KeptFile] = field(default_factory=dict)
@@ -98,12 +95,11 @@ class FolderFold:
     next_number: int = 1
 
     def apply(self, entry: TapeEntry) -> None:
-        """Apply one entry; entries that are no part of the chain change only the version."""
+        """Apply one entry; entries that change no file change only the version."""
         self.version = max(self.version, entry.id)
         number = entry.data.get("file")
         if entry.kind != "event" or entry.name not in FOLDER_EVENTS or type(number) is not int:
             return
-        self.last = entry.id
         self.next_number = max(self.next_number, number + 1)
         if isinstance(key := entry.data.get("key"), str):
             self.keys[key] = number
@@ -141,7 +137,6 @@ class FolderFold:
 
 
 def kept_entries(
-    fold: FolderFold,
     version: int,
     sections: list[tuple[str, str]],
     file: KeptFile,
@@ -178,7 +173,6 @@ def kept_entries(
         "sections": len(sections),
         "session": session,
         "key": key,
-        "previous": fold.last,
     }
     data |= {"note": reason_json(file.note)} if file.note else {}
     data |= {"turn": turn} if turn else {}
@@ -186,9 +180,9 @@ def kept_entries(
     return [*texts, event(FILE_KEPT, data, attachments=[attachment_record(blob)])]
 
 
-def change_entry(name: str, fold: FolderFold, number: int, key: str) -> TapeEntry:
+def change_entry(name: str, number: int, key: str) -> TapeEntry:
     """Return the event that deletes or restores a file."""
-    return event(name, {"file": number, "key": key, "previous": fold.last})
+    return event(name, {"file": number, "key": key})
 
 
 def _kept_file(tape: str, entry: TapeEntry) -> KeptFile:

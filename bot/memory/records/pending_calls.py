@@ -9,7 +9,7 @@ Rule 4: whatever is missing or malformed is no yes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -52,7 +52,6 @@ class PendingCall:
         timezone: Name of the person's time zone; empty if unknown.
         entry: Id of the ``tool.pending`` entry; 0 before it is appended.
         decision: What was decided; None while it waits.
-        decided_entry: Id of the ``tool.decided`` entry.
         started_entry: Id of the ``tool.started`` entry; 0 if the run did not begin.
     """
 
@@ -70,18 +69,12 @@ class PendingCall:
     timezone: str = ""
     entry: int = 0
     decision: Decision | None = None
-    decided_entry: int = 0
     started_entry: int = 0
-
-    @property
-    def entries(self) -> list[int]:
-        """Ids of the entries that it is folded from."""
-        return [one for one in (self.entry, self.decided_entry, self.started_entry) if one]
 
 
 _CALLS = RecordJson(
     PendingCall,
-    without=("entry", "decision", "decided_entry", "started_entry"),
+    without=("entry", "decision", "started_entry"),
     timezone="tz",
 )
 
@@ -129,21 +122,9 @@ class PendingCalls:
     def _decide(self, call: PendingCall, entry: TapeEntry) -> None:
         decision = entry.data.get("decision")
         if decision == "yes":
-            self.calls[call.number] = replace(call, decision="yes", decided_entry=entry.id)
+            self.calls[call.number] = replace(call, decision="yes")
         elif decision in get_args(Decision):
             del self.calls[call.number]
-
-    def entry_ids(self) -> list[int]:
-        """Return the ids of the entries that restore this state, in order."""
-        return sorted(one for call in self.calls.values() for one in call.entries)
-
-    @classmethod
-    def of_entries(cls, entries: Iterable[TapeEntry]) -> PendingCalls:
-        """Fold the entries of ``entry_ids``."""
-        fold = cls()
-        for entry in entries:
-            fold.apply(entry)
-        return fold
 
 
 def pending_entry(call: PendingCall, *, call_id: str, turn: str) -> TapeEntry:

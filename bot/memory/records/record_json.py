@@ -3,8 +3,6 @@
 Rule 1: a field stands under its own name, or the one given here; what is empty anyway is left out.
 Rule 2: a record with a malformed field is none, whatever a tape may hold. A field that is missing has
     its default, a time 1970; of a list, items of another type are left out.
-Rule 3: records by the name that one of their fields has are a list; what has numbers for names is a
-    list of pairs.
 """
 
 from __future__ import annotations
@@ -41,10 +39,8 @@ class RecordJson(Generic[T]):
 
     Args:
         kind: The dataclass.
-        name: The field that names a record among others.
         without: Fields that are not written; when read, they are None if they have no default.
         check: Returns a record that was read within its limits, or None if it cannot be.
-        loose: A malformed field counts as missing: a whole state is not lost with a part of it.
         keys: Names in JSON by those of the fields, where they differ.
     """
 
@@ -52,17 +48,13 @@ class RecordJson(Generic[T]):
         self,
         kind: type[T],
         *,
-        name: str = "",
         without: Collection[str] = (),
         check: Callable[[T], T | None] | None = None,
-        loose: bool = False,
         **keys: str,
     ) -> None:
-        self.name = name
         self._kind = kind
         self._without = without
         self._check = check
-        self._loose = loose
         self._keys = keys
         _CODECS[kind] = self
 
@@ -107,13 +99,12 @@ class RecordJson(Generic[T]):
             return None
         found = {**self._absent, **known}
         for name, key, read, _, default in self._fields:
-            try:
-                if key in record:
+            if key in record:
+                try:
                     found[name] = read(record[key])
-                    continue
-            except _MalformedError:
-                if not self._loose:
+                except _MalformedError:
                     return None
+                continue
             if name not in found:
                 if default is MISSING:
                     return None
@@ -159,36 +150,21 @@ def _converters(hint: Any) -> tuple[_Convert, _Convert]:
     if origin in (types.UnionType, Union) and inner[-1] is type(None):
         read, write = _converters(inner[0])
         return partial(_or_none, read), partial(_or_none, write)
-    if origin in (list, set) or (origin is tuple and inner[-1] is Ellipsis):
+    if origin is list or (origin is tuple and inner[-1] is Ellipsis):
         read, write = _converters(inner[0])
         return partial(_items, read, origin), partial(_written, write)
     if origin is tuple:
         readers, writers = zip(*map(_converters, inner), strict=True)
         return partial(_pair, readers), partial(_written_pair, writers)
     if origin is dict:
-        return _dict_converters(*inner)
+        read, write = _converters(inner[1])
+        return partial(_pairs, read), partial(_written_pairs, write)
     if isinstance(hint, type) and issubclass(hint, Enum):
         known = {one.name.lower(): one for one in hint}
         return partial(_named, known), lambda value: value.name.lower()
     if is_dataclass(hint):
         return partial(_nested, hint), _CODECS[hint].write
     return partial(_exactly, hint), _same
-
-
-def _dict_converters(names: Any, values: Any) -> tuple[_Convert, _Convert]:
-    read, write = _converters(values)
-    if is_dataclass(values) and (name := _CODECS[values].name):
-        return (
-            lambda value: {getattr(one, name): one for one in _items(read, list, value)},
-            lambda value: _written(write, value.values()),
-        )
-    if names is not str:
-        pair = partial(_pair, (partial(_exactly, names), read))
-        return (
-            lambda value: dict(_items(pair, list, value)),
-            lambda value: [[name, write(one)] for name, one in value.items()],
-        )
-    return partial(_pairs, read), partial(_written_pairs, write)
 
 
 def _same(value: Any) -> Any:
@@ -250,7 +226,7 @@ def _items(read: _Convert, kind: type, value: Any) -> Any:
 
 
 def _written(write: _Convert, value: Any) -> list[Any]:
-    return [write(one) for one in (sorted(value) if isinstance(value, set) else value)]
+    return [write(one) for one in value]
 
 
 def _written_pairs(write: _Convert, value: Any) -> dict[str, Any]:

@@ -9,14 +9,14 @@ Rule 4: a schedule whose words were erased is gone. A reset ends all schedules. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
 from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bot.core.clock import format_time, parse_time
+from bot.core.clock import parse_time
 from bot.core.recurrence import InvalidRecurrence, Once, Rule, rule_as_json, rule_from_json
 from bot.memory.records.record_json import RecordJson
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased
@@ -249,48 +249,6 @@ class ScheduleFold:
         self._reserved = max(self._reserved, self.last_number) + 1
         return self._reserved
 
-    def pointers(self) -> dict[str, Any]:
-        """Return what restores the fold, given the defining entries; empty if it is empty."""
-        pointers: dict[str, Any] = {}
-        if self.live:
-            pointers["live"] = [_pointer(one) for one in self.live.values()]
-        if self.ended:
-            pointers["ended"] = [[one.entry, one.ended] for one in self.ended.values()]
-        if self.last_number:
-            pointers["last"] = self.last_number
-        if self.zone_name:
-            pointers["zone"] = self.zone_name
-        if self.quiet is not None:
-            pointers["quiet"] = self.quiet.text.split("-")
-        return pointers
-
-    @classmethod
-    def restored(cls, pointers: Mapping[str, Any], found: Mapping[int, TapeEntry]) -> ScheduleFold:
-        """Return the fold that pointers describe; a schedule that was erased is left out.
-
-        Args:
-            pointers: As ``pointers`` returned.
-            found: The entries that ``pointed_entries`` names, by id.
-
-        Raises:
-            KeyError: A named entry is missing.
-            ValueError: The pointers are malformed.
-            TypeError: Likewise.
-        """
-        fold = cls(
-            last_number=int(pointers.get("last", 0)),
-            zone_name=str(pointers.get("zone", "")),
-            quiet=read_quiet_hours(*pointers.get("quiet", ("", ""))),
-        )
-        for entry, upcoming, held in pointers.get("live", ()):
-            if (one := read_schedule(found[entry])) is not None:
-                moved = replace(one, next=parse_time(upcoming), held=parse_time(held))
-                fold.live[one.id] = moved
-        for entry, why in pointers.get("ended", ()):
-            if (one := read_schedule(found[entry])) is not None:
-                fold.ended[one.id] = replace(one, ended=why, next=None)
-        return fold
-
     def _fired(self, data: dict[str, Any]) -> None:
         one = self.live.get(str(data.get("schedule")))
         if one is not None:
@@ -309,11 +267,6 @@ class ScheduleFold:
                 del self.ended[next(iter(self.ended))]
 
 
-def pointed_entries(pointers: Mapping[str, Any]) -> list[int]:
-    """Return the ids of the entries that a fold's pointers name."""
-    return [one[0] for name in ("live", "ended") for one in pointers.get(name, ())]
-
-
 def read_quiet_hours(start: object, end: object) -> QuietHours | None:
     """Return quiet hours from two texts ``HH:MM``; None if they are none, or empty."""
     try:
@@ -321,11 +274,3 @@ def read_quiet_hours(start: object, end: object) -> QuietHours | None:
     except ValueError:
         return None
     return hours if hours.start != hours.end else None
-
-
-def _pointer(one: Schedule) -> list[Any]:
-    return [one.entry, _text(one.next), _text(one.held)]
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else format_time(moment)

@@ -17,7 +17,6 @@ from datetime import date, datetime, timedelta
 from typing import Any, TypeGuard, cast
 
 from bot.core.clock import parse_time
-from bot.memory.records.record_json import RecordJson
 from bot.memory.records.spending_amounts import (
     Amount,
     Charge,
@@ -113,7 +112,8 @@ class SpendingFold:
         """Apply one entry; a malformed one changes nothing."""
         if entry.kind != "event":
             if entry.is_reset:
-                self.restore({})
+                for slot in self.__slots__:
+                    setattr(self, slot, getattr(SpendingFold(), slot))
             return
         name, data = entry.name, entry.data
         if name == LIMIT_EVENT:
@@ -184,67 +184,6 @@ class SpendingFold:
                 for key, amount in spent.items():
                     for scope in key.scopes():
                         _add(self._totals, (period, scope), amount)
-
-    # Snapshots.
-
-    def __len__(self) -> int:
-        """Return the number of sums."""
-        return sum(len(spent) for sums in (self.days, self.months) for spent in sums.values())
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return _STATES.write(
-            _State(
-                _charges(self.days),
-                _charges(self.months),
-                self.open,
-                [*self.limits.values()],
-                self.warned,
-                self.requests,
-                [*self._recent],
-            )
-        )
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot; malformed parts are left out."""
-        told = _STATES.read(state) or _State()
-        self.days, self.months = _sums(told.days, ""), _sums(told.months, "-01")
-        self.open = {call: one for call, one in told.open.items() if _is_date(one.day)}
-        self.warned, self.requests = told.warned, told.requests
-        self.limits = {limit.key: limit for limit in told.limits}
-        self._recent = dict.fromkeys(told.recent)
-        self._rebuild_totals()
-
-
-@dataclass(slots=True)
-class _State:
-    """A snapshot; each sum is a charge with its period for a day."""
-
-    days: list[Charge] = field(default_factory=list)
-    months: list[Charge] = field(default_factory=list)
-    open: dict[str, Charge] = field(default_factory=dict)
-    limits: list[Limit] = field(default_factory=list)
-    warned: set[tuple[str, str, str]] = field(default_factory=set)
-    requests: list[tuple[datetime, str, str]] = field(default_factory=list)
-    recent: list[str] = field(default_factory=list)
-
-
-for _kind in (Amount, SpendingKey, Charge, Limit):
-    RecordJson(_kind)
-_STATES = RecordJson(_State, loose=True)
-
-
-def _charges(sums: Sums) -> list[Charge]:
-    return [Charge(period, key, one) for period, of in sums.items() for key, one in of.items()]
-
-
-def _sums(charges: Iterable[Charge], rest: str) -> Sums:
-    """Return the sums of periods that are a date with the rest of one."""
-    sums: Sums = {}
-    for one in charges:
-        if _is_date(f"{one.day}{rest}"):
-            sums.setdefault(one.day, {})[one.key] = one.amount
-    return sums
 
 
 def _key(data: Mapping[str, Any]) -> SpendingKey:

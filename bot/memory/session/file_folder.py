@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import anyio
 
 from bot.core.errors import TapeNotFound
-from bot.memory.records.event_names import FILE_TEXT, FOLDER_EVENTS
+from bot.memory.records.event_names import FILE_TEXT
 from bot.memory.records.file_names import name_key, numbered_name
 from bot.memory.records.files import FILES_PREFIX, FolderFold, KeptFile
 from bot.memory.records.tombstones import is_erased
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.recall import RecalledPassage, passage_pieces
-from bot.memory.session.scope.identities import IdentityFold, channel_of
-from bot.memory.session.scope.workspace_tape import append_with_retry, catch_up, read_chain
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX, IdentityFold, channel_of
+from bot.memory.session.scope.workspace_tape import append_with_retry, catch_up
 from bot.tape.entries import TapeEntry
+from bot.tape.folding import FoldedTape, fold_tape
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
@@ -92,40 +93,38 @@ class FolderTape:
     Attributes:
         tape: The tape.
         fold: The state, as far as the tape was read.
-        version: Id of the last entry applied.
     """
 
     def __init__(self, store: TapeStore, name: str) -> None:
         self.tape = TapeService(store, name)
-        self.tape.observe(self.apply)
+        self.tape.observe(self._apply)
         self.fold = FolderFold(name)
-        self.version = 0
         self._opening = anyio.Lock(fast_acquire=True)
-        self._erasures = -1
+        self._kept: FoldedTape[FolderFold] | None = None
+        self._erasures = 0
 
     @property
     def exists(self) -> bool:
         """Whether the tape exists, as far as is known."""
-        return self.fold.version > 0
+        return self._kept is not None
 
     async def open(self) -> FolderFold:
         """Read what is new on the tape, and return its state; a folder without files has no tape."""
-        if not self.exists and self.tape.store.is_known_absent(self.tape.name):
+        store, name = self.tape.store, self.tape.name
+        if not self.exists and store.is_known_absent(name):
             return self.fold
         async with self._opening:
             try:
-                version = await self.tape.version()
-                if self.exists and version == self.fold.version and not await self._was_erased():
-                    return self.fold
                 # Before reading: an erasure meanwhile is noticed the next time.
-                erasures = await self.tape.store.erasures(self.tape.name)
-                if not self.exists or erasures != self._erasures:
-                    self.fold = await self._folded(version)
-                    self._erasures = erasures
-                await catch_up(self.tape, self.fold)
+                erasures = await store.erasures(name)
+                if self._kept is None or erasures != self._erasures:
+                    self._kept = await fold_tape(store, name, partial(FolderFold, name))
+                    self.fold, self._erasures = self._kept.fold, erasures
+                elif (last := await self.tape.version()) != self.fold.version:
+                    await catch_up(self.tape, self.fold, last)
+                await self._kept.keep(self.fold.version)
             except TapeNotFound:
-                self.fold, self._erasures = FolderFold(self.tape.name), -1
-            self.version = self.fold.version
+                self.fold, self._kept = FolderFold(name), None
             return self.fold
 
     async def change(self, compose: Callable[[FolderFold, int], tuple[list[TapeEntry], T]]) -> T:
@@ -147,35 +146,28 @@ class FolderTape:
     async def erase(self, tombstones: list[TapeEntry]) -> None:
         """Replace the entries of versions that are stale.
 
-        The state without them is the same, so it is not folded anew: that reads the whole chain.
+        The state without them is the same, so it is not folded anew: that reads all texts.
 
         Raises:
             TapeWriteError: The storage failed; calling again goes on.
         """
         store, name = self.tape.store, self.tape.name
         await store.erase(name, tombstones)
-        if await store.erasures(name) == self._erasures + 1:
+        if self._kept is not None and await store.erasures(name) == self._erasures + 1:
             self._erasures += 1
             gone = {entry.id for entry in tombstones}
             stale = self.fold.stale.items()
             self.fold.stale = {entry: file for entry, file in stale if entry not in gone}
+            await self._kept.keep_after_erasure(self.fold.version)
         await self.open()
 
-    def apply(self, entry: TapeEntry) -> None:
-        """Apply one entry."""
+    @property
+    def version(self) -> int:
+        """Id of the last entry applied."""
+        return self.fold.version
+
+    def _apply(self, entry: TapeEntry) -> None:
         self.fold.apply(entry)
-        self.version = self.fold.version
-
-    async def _was_erased(self) -> bool:
-        return await self.tape.store.erasures(self.tape.name) != self._erasures
-
-    async def _folded(self, version: int) -> FolderFold:
-        """Fold the chain, from its newest entry back; texts in between are not read."""
-        fold = FolderFold(self.tape.name)
-        for entry in await read_chain(self.tape, FOLDER_EVENTS):
-            fold.apply(entry)
-        fold.version = version
-        return fold
 
 
 class FileFolders:

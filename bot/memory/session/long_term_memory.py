@@ -8,7 +8,7 @@ is brought up to date with the facts whenever it is written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import N_, _
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.compartment_text import render_references
-from bot.memory.records.conversation_entries import TURN_END, is_remote_command
+from bot.memory.records.conversation_entries import is_remote_command
 from bot.memory.records.evidence import cite
 from bot.memory.records.fact import Fact, newer_first
 from bot.memory.records.fact_fold import FactFold
@@ -30,12 +30,8 @@ from bot.memory.session.bus.shared_reference import (
 )
 from bot.memory.session.bus.working_set import expiring_assumption
 from bot.memory.session.linking.memory_split import joining_facts
-from bot.memory.session.linking.scope_registry import (
-    PERSON_SCOPE_PREFIX,
-    ScopeRegistry,
-    scope_entry,
-)
-from bot.memory.session.scope.identities import channel_of
+from bot.memory.session.linking.scope_registry import ScopeRegistry, scope_entry
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX, channel_of
 from bot.memory.session.scope.scope_memory import Change, ScopeMemory
 from bot.memory.session.state.fact_markdown import (
     FACTS_ROOM,
@@ -43,7 +39,8 @@ from bot.memory.session.state.fact_markdown import (
     render_facts,
     select_facts,
 )
-from bot.memory.session.state.session_fold import POINTERS, SCOPE_EVENT, SessionFold
+from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.state.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
@@ -151,11 +148,12 @@ class LongTermMemory:
         await self.update_identities()
         await self.home.open()
         snapshot, span = self.zone.read(), self.fold.zone.span
-        torn = self.home.name == self.tape.name and self.fold.facts.is_partial
+        # A copy of a tape's end may lack facts that its zone shows.
+        held = self.fold.facts
+        lacks = not snapshot.facts or any(number not in held.facts for number, _ in snapshot.facts)
+        torn = self.home.name == self.tape.name and held.is_partial and lacks
         settled = (
-            self.fold.home_scope == self.tape.name
-            or self.fold.facts.last_entry_id
-            or self.home.fold.last_entry_id
+            self.fold.home_scope == self.tape.name or held.last_change or self.home.fold.last_change
         )
         if snapshot.long_term and span is not None and (torn or not settled):
             seal = (await self.tape.read_entries(span[0], span[0]))[0]
@@ -179,7 +177,7 @@ class LongTermMemory:
         if self.home.name == self.tape.name:
             return
         here = self._scopes.home(self.tape, self.fold.facts, "")
-        key = f"carried:{self.tape.name}:{self.fold.facts.last_entry_id}"
+        key = f"carried:{self.tape.name}:{self.fold.facts.last_change}"
         if ends := _ends(here.fold):
             brought = tuple(joining_facts(here.fold, self.home.fold))
             await self.home.apply(ProposalBatch(key, "import", brought))
@@ -235,7 +233,7 @@ class LongTermMemory:
         )
         left = len(facts) - len(told)
         changed = (text, numbers, left) != (snapshot.long_term, snapshot.facts, snapshot.left)
-        if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
+        if changed and (self.fold.home_scope or self.home.fold.last_change):
             snapshot = snapshot.with_long_term(text, numbers, left=left, room=room)
         shared = render_facts(self.workspace.active(), _SHARED_ROOM)
         if shared != snapshot.shared:
@@ -350,19 +348,12 @@ async def _linked_home(tape: TapeService, home: str, scopes: ScopeRegistry, who:
     return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
 
 
-async def named_home(store: TapeStore, tape: str, most: int | None = None) -> str:
-    """Return the scope that a session's newest entry about it names, of ``most`` entries; empty if none does."""
-    looked = 0
-    with suppress(TapeNotFound):
-        async with aclosing(store.read_back(tape)) as entries:
-            async for entry in entries:
-                looked += 1
-                if entry.name == SCOPE_EVENT:
-                    return str(entry.data.get("home") or "")
-                pointers = entry.data.get("pointers") if entry.name == TURN_END else None
-                if (at := POINTERS.read(pointers)) is not None or looked == most:
-                    return at.home_scope if at is not None else ""
-    return ""
+async def named_home(store: TapeStore, tape: str) -> str:
+    """Return the scope that a session's tape names for its facts; empty if it names none."""
+    try:
+        return (await load_fold(TapeService(store, tape))).home_scope
+    except TapeNotFound:
+        return ""
 
 
 def lines_with_headings(text: str) -> list[tuple[str, str]]:

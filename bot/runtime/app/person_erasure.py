@@ -26,10 +26,14 @@ from bot.memory.records.schedules import read_schedule
 from bot.memory.records.tombstones import ERASED_TEXT, is_erased, tombstone
 from bot.memory.records.transcript import sender_id
 from bot.memory.records.turn_marks import unfold
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.memory.session.scope.identities import IDENTITIES_TAPE, identity_at
-from bot.memory.session.state.fold_loader import load_state
+from bot.memory.session.scope.identities import (
+    IDENTITIES_TAPE,
+    PERSON_SCOPE_PREFIX,
+    identity_at,
+    is_shared_scope,
+)
+from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.app.build import App
 from bot.runtime.sessions.derived_files import BUSY, suspend_files
@@ -209,7 +213,7 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     """Erase what they said on some tapes, with what repeats it, as the owner of these words may."""
     services = app.services
     service = TapeService(app.store, tape)
-    fold = await load_state(service)
+    fold = await load_fold(service)
     zone = MemoryZone(service, clock=services.agent.clock, fold=fold.zone)
     memory = LongTermMemory(service, fold, zone, services.scopes)
     await memory.open()
@@ -264,7 +268,7 @@ def _without_name(value: Any, ids: Collection[str]) -> Any:
 
 async def _belongs_to(app: App, tape: str, people: Collection[str], homes: Collection[str]) -> bool:
     service = TapeService(app.store, tape)
-    if (await load_state(service)).home_scope in homes:
+    if (await load_fold(service)).home_scope in homes:
         return True
     # An erasure that a kill ended has opened an imported tape as its channel's own.
     entries = await service.read_entries() if assistant_of(tape) else ()

@@ -62,7 +62,7 @@ class Scheduler:
         async with _following(due, self._notice):
             while True:
                 refused = await self.publish_due(due.fold)
-                await due.write_snapshot_if_due()
+                await due.keep()
                 await self._sleep(due.fold, refused=refused)
 
     async def publish_due(self, fold: DueFold) -> bool:

@@ -41,8 +41,6 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         remote_commands=UnavailableCommands(),
         exports=services.exports,
         blob=services.agent.images,
-        view_messages=services.view_messages,
-        view_tokens=services.view_tokens,
         url=base,
         mcp=app.extensions.mcp,
         language=services.languages.default,

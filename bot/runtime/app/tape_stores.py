@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hashlib import md5
 from importlib.metadata import entry_points
 from typing import cast
 from urllib.parse import urlsplit
@@ -93,11 +94,11 @@ def build_tape_store(
     if name == "memory":
         return InMemoryTapeStore(clock=clock)
     if name.startswith(("http://", "https://")):
-        return _remote(settings)
+        return _remote(settings, read_only=read_only)
     return _installed(name)(settings)
 
 
-def _remote(settings: Settings) -> TapeStore:
+def _remote(settings: Settings, *, read_only: bool) -> TapeStore:
     try:
         address = web_address(settings.tape_store)
     except ValueError as error:
@@ -129,7 +130,10 @@ def _remote(settings: Settings) -> TapeStore:
                 name=error.name,
             )
         ) from error
-    return RemoteTapeStore(address, token)
+    # Who only reads is soon gone, and would keep what the bot erases meanwhile.
+    server = md5(address.encode(), usedforsecurity=False).hexdigest()
+    folds = settings.home / "index" / f"{server}.index.db.folds"
+    return RemoteTapeStore(address, token, folds=None if read_only else folds)
 
 
 def _installed(name: str) -> StoreFactory:

@@ -75,7 +75,6 @@ def command_end_entries(
     turn: str,
     inbound: Inbound,
     text: str,
-    fold: SessionFold,
     *,
     status: str = "command",
     buttons: Sequence[Button] = (),
@@ -89,7 +88,6 @@ def command_end_entries(
         turn: The turn's id.
         inbound: The command's message.
         text: The reply.
-        fold: The session's state.
         status: How the turn ended.
         buttons: Buttons below the reply.
         replaces: Platform id of the message that the reply replaces.
@@ -113,7 +111,6 @@ def command_end_entries(
         "inbound": [inbound.id],
         "reply_to": inbound.id,
         "usage": Usage().as_json(),
-        "pointers": fold.pointers(),
     }
     if inbound.answer_to is not None:
         # In the reply as well: undelivered replies are read from there.
@@ -157,7 +154,6 @@ def answer_end_entries(
         "inbound": [inbound.id],
         "reply_to": None,
         "usage": Usage().as_json(),
-        "pointers": fold.pointers(),
     }
     return [said, event(TURN_END, end)]
 

@@ -31,7 +31,8 @@ from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
 from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
-from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.derived_files import (
     BUSY,

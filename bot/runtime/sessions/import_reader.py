@@ -200,7 +200,7 @@ class ImportReader:
     async def _memory_of(self, name: str) -> LongTermMemory:
         """Return the memory of an imported tape; its home is that of this session."""
         tape = TapeService(self._memory.tape.store, name)
-        fold = await load_fold(tape, max_messages=_VIEW, max_tokens=self._portion_tokens)
+        fold = await load_fold(tape)
         fold.home_scope = self._memory.home.name
         zone = MemoryZone(
             tape,

@@ -68,6 +68,9 @@ _KINDS_BY_COMMAND = {
 
 _CRASHED = Reason("crashed")
 
+_FEW = 16
+"""Entries since the state was last kept for which it is kept again when the session ends."""
+
 
 class MessageLoop:
     """Handles the messages of an open session.
@@ -143,9 +146,11 @@ class MessageLoop:
             elif self._is_quiet:
                 break
         await self._session.memory.bus.working_sets.expire_stale()
+        await self._session.keep_state(_FEW)
 
     async def _wait(self) -> LoopItem | None:
         """Return the next item, waiting for it; None if the session has been idle for long."""
+        await self._session.keep_state()
         self._on_idle(self._is_quiet and not self._session.waits_in_background)
         item = await self._queue.next(self._session.services.idle_seconds)
         self._on_idle(False)

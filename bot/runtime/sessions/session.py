@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from anyio.abc import TaskGroup
@@ -12,12 +13,13 @@ from bot.agent.views.automatic_recall import AutomaticRecall
 from bot.agent.views.exact import AnchorReader
 from bot.agent.views.summaries import SummaryReader
 from bot.bus import PERSON, Address, Inbound
+from bot.core.errors import TapeError
 from bot.memory.records.conversation_entries import AUTOMATION
 from bot.memory.records.episodes import stamp_problem
 from bot.memory.records.transcript import sender_id
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.scope.identities import identity_at
-from bot.memory.session.state.fold_loader import load_fold
+from bot.memory.session.state.fold_loader import open_fold
 from bot.memory.session.state.session_fold import SessionFold
 from bot.memory.session.state.zone import MemoryZone
 from bot.runtime.sessions.background_run import (
@@ -33,6 +35,7 @@ from bot.runtime.sessions.consolidator import Consolidator
 from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.runtime.sessions.import_reader import ImportReader
 from bot.runtime.sessions.services import SessionServices
+from bot.tape.folding import FoldedTape
 from bot.tape.service import TapeService
 
 
@@ -44,7 +47,7 @@ class Session:
         services: What sessions share.
         address: The chat.
         tape: The session's tape.
-        fold: The session's state.
+        folded: The session's state, which is kept now and then.
         zone: The memory zone.
         memory: The long-term memory.
         requests: Builds model requests.
@@ -57,7 +60,7 @@ class Session:
     services: SessionServices
     address: Address
     tape: TapeService
-    fold: SessionFold
+    folded: FoldedTape[SessionFold]
     zone: MemoryZone
     memory: LongTermMemory
     requests: RequestBuilder
@@ -70,6 +73,17 @@ class Session:
     def key(self) -> str:
         """The session's key, which is the name of its tape."""
         return self.tape.name
+
+    @property
+    def fold(self) -> SessionFold:
+        """The session's state."""
+        return self.folded.fold
+
+    async def keep_state(self, least: int = 128) -> None:
+        """Keep the state if so many entries came since it was last kept."""
+        # A state that cannot be kept costs time when the session is opened again.
+        with suppress(TapeError):
+            await self.folded.keep(self.fold.version, least=least)
 
     @property
     def timezone_name(self) -> str:
@@ -143,12 +157,13 @@ class Session:
     async def reload(self) -> None:
         """Fold the tape anew into the same state object; writes are blocked meanwhile."""
         async with self.tape.block_writes():
-            window = self.fold.window
-            fresh = await load_fold(
-                self.tape, max_messages=window.max_messages, max_tokens=window.max_tokens
-            )
-            replace_state(self.fold, fresh)
-            self.tape.fence(self.fold.version)
+            folded, fold = await open_fold(self.tape), self.fold
+            window, fresh = fold.window, folded.fold.window
+            fresh.max_messages, fresh.max_tokens = window.max_messages, window.max_tokens
+            replace_state(fold, folded.fold)
+            # Other objects hold the state.
+            folded.fold, self.folded = fold, folded
+            self.tape.fence(fold.version)
         requests = self.requests
         requests.rendered.clear()
         requests.prompted = None
@@ -170,7 +185,8 @@ async def open_session(
         working_on: Records background work, for crash attribution.
     """
     tape = TapeService(services.store, key)
-    fold = await _load(tape, services)
+    folded = await _load(tape, services)
+    fold = folded.fold
     zone = MemoryZone(
         tape,
         retention_days=services.retention_days,
@@ -192,7 +208,7 @@ async def open_session(
         services,
         Address.parse(key),
         tape,
-        fold,
+        folded,
         zone,
         memory,
         requests,
@@ -217,18 +233,18 @@ async def open_session(
     return session
 
 
-async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
+async def _load(tape: TapeService, services: SessionServices) -> FoldedTape[SessionFold]:
     """Return the folded state of a tape; it follows what is appended."""
     await tape.ensure_bootstrap_anchor()
     # The fold may miss unreadable entries at the end, or hold ones written meanwhile.
     version = await tape.version()
-    fold = await load_fold(
-        tape, max_messages=services.view_messages, max_tokens=services.view_tokens
-    )
+    folded = await open_fold(tape)
+    fold = folded.fold
+    fold.window.max_messages = services.view_messages
     tape.observe(fold.apply)
     tape.fence(max(version, fold.version))
     tape.stamp = lambda entry: stamp_problem(entry, fold.compartments)
-    return fold
+    return folded
 
 
 def replace_state(fold: SessionFold, fresh: SessionFold) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bot.core.errors import MemoryRefused, VersionConflict
 from bot.core.i18n import N_, _
-from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
-from bot.memory.session.state.fold_loader import load_state
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import is_shared_scope
+from bot.memory.session.state.fold_loader import load_fold
 from bot.memory.session.state.zone import MemoryZone
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.derived_files import BUSY, DerivedFiles, suspend_files
@@ -52,7 +53,7 @@ async def reset_session(
                 raise MemoryRefused(BUSY)
             live.cancel_background_work()
         tape = TapeService(store, session)
-        fold = await load_state(tape)
+        fold = await load_fold(tape)
         tape.fence(expect)
         zone = MemoryZone(tape, clock=scopes.clock, fold=fold.zone)
         try:

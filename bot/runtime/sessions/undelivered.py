@@ -27,7 +27,7 @@ def told_id(answer: str, after: str) -> str:
 
 
 class UndeliveredFold:
-    """What people were not told yet, by answer. Implements ``SnapshotFold``."""
+    """What people were not told yet, by answer."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, dict[str, Any]] = {}
@@ -41,18 +41,6 @@ class UndeliveredFold:
                 del self.waiting[next(iter(self.waiting))]
         elif entry.name == _TOLD:
             self.waiting.pop(answer, None)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {"waiting": list(self.waiting.values())}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Replace the state by that of a snapshot."""
-        self.waiting = {str(one.get("answer")): one for one in state.get("waiting", ())}
-
-    def __len__(self) -> int:
-        """Return how many answers wait."""
-        return len(self.waiting)
 
 
 class Undelivered:

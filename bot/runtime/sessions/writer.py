@@ -47,7 +47,6 @@ from bot.memory.records.transcript import format_timestamp, recorded_at, sender_
 from bot.memory.records.turn_marks import turn_end
 from bot.memory.session.scope.identities import identity_at
 from bot.memory.session.state.outside_fold import OWN_WORDS_ONLY
-from bot.memory.session.state.session_fold import session_mark_entry
 from bot.memory.session.state.turn_fold import DELIVERY, UndeliveredAnswer, string_items
 from bot.memory.session.state.zone_snapshot import zone_entries
 from bot.runtime.sessions.edited_evidence import reread_facts
@@ -98,9 +97,6 @@ _SHOWN = 200
 """Characters that are kept of a message that cannot be written."""
 _LOOKED_AT = 200
 """Entries in which an opened session looks for decisions that a kill left unshown."""
-_MARK_EVERY = 200
-"""Overheard messages after which a session mark is written, as at the end of a turn."""
-
 
 MESSAGE = "message:"
 """Begins the platform id of a message that ``/retry`` names, where its entry has no number yet."""
@@ -128,7 +124,6 @@ class SessionWriter:
         self._sent: set[str] = set()
         self._told: set[str] = set()
         self._withheld: set[str] = set()
-        self._unmarked = 0
 
     # Deliveries and answers.
 
@@ -375,15 +370,13 @@ class SessionWriter:
         entry = self.message(inbound, overheard=True, replaces=elsewhere)
         if elsewhere is not None:
             entry = entry.with_meta(problem=problem_of(elsewhere))
-        self._unmarked = (self._unmarked + 1) % _MARK_EVERY
-        marks = self._unmarked == 0
 
         def compose(version: int) -> list[TapeEntry]:
             problems = self._session.memory.bus.problems
             amended = (
                 problems.resume_for_edit(elsewhere, version + 1) if elsewhere is not None else []
             )
-            return [entry, *amended, *([session_mark_entry(self._fold)] if marks else [])]
+            return [entry, *amended]
 
         written = await self._tape.append_composed(compose)
         await reread_facts(self._session.memory, written[0])
@@ -457,7 +450,6 @@ class SessionWriter:
                     new_id("turn"),
                     inbound,
                     reply.text + self._unused_files(inbound, parsed),
-                    self._fold,
                     buttons=reply.buttons,
                     replaces=inbound.pressed_message_id if reply.replaces_message else None,
                     files=reply.files,
@@ -562,7 +554,6 @@ class SessionWriter:
                     new_id("turn"),
                     delivery.inbound,
                     _(STARTED) + self._unused_files(delivery.inbound, parsed),
-                    fold,
                 ),
             ]
 
@@ -586,7 +577,6 @@ class SessionWriter:
                     new_id("turn"),
                     delivery.inbound,
                     text,
-                    self._fold,
                     status=status,
                     buttons=buttons,
                 ),

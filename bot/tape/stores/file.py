@@ -31,6 +31,7 @@ from bot.core.files import PRIVATE_FILE, disk_error_text, replace_file, sync_dir
 from bot.core.i18n import _
 from bot.tape.codec import decode_lines, encode_append, encode_line
 from bot.tape.entries import TapeEntry
+from bot.tape.fold_rows import FoldRows
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
@@ -120,6 +121,7 @@ class FileTapeStore(TapeStore):
         self._torn = 0
         self._damage: dict[str, set[int]] = {}
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
+        self.folds: FoldRows = FoldRows(self._folder.folds_path, read_only=read_only)
         if not read_only:
             self._folder.lock()
 
@@ -309,7 +311,8 @@ class FileTapeStore(TapeStore):
                 # From here on a crash would leave dropped content in the index.
                 try:
                     await self._index.mark_untrusted()
-                except TapeError as error:
+                    await anyio.to_thread.run_sync(self.folds.drop, tape)
+                except (TapeError, OSError) as error:
                     raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
                 try:
                     await self._replace(tape, begin_anew, expect)
@@ -320,7 +323,8 @@ class FileTapeStore(TapeStore):
                     self._grown(tape)
                     try:
                         await self._index.drop(tape)
-                    except TapeError as error:
+                        await anyio.to_thread.run_sync(self.folds.drop, tape)
+                    except (TapeError, OSError) as error:
                         logger.warning(
                             "text that a reset removed from tape %s stays in the index files until "
                             "the next start (%s)",
@@ -347,6 +351,7 @@ class FileTapeStore(TapeStore):
                     return 0
                 # From here on a crash would leave erased content in the index.
                 await self._index.mark_untrusted()
+                await anyio.to_thread.run_sync(self.folds.drop, tape, min(wanted))
                 for segment in due:
                     if segment is None:
                         await self._replace(tape, rewrite_live)
@@ -355,6 +360,7 @@ class FileTapeStore(TapeStore):
                         await anyio.to_thread.run_sync(pack)
                 self._damage.get(tape, set()).clear()
                 await self._index.erase(tape, list(wanted.values()))
+                await anyio.to_thread.run_sync(self.folds.drop, tape, min(wanted))
         except OSError as error:
             raise TapeWriteError(
                 f"not everything could be erased from tape {tape} ({error.strerror}); fix the "

@@ -118,6 +118,11 @@ class TapeFolder:
         """The path of the index of this workspace's tapes."""
         return self.root / f"{self._workspace}.index.db"
 
+    @property
+    def folds_path(self) -> Path:
+        """The path of the folder for states of this workspace's tapes, which belongs to the index."""
+        return self.root / f"{self._workspace}.index.db.folds"
+
     def segment_path(self, segment: Segment) -> Path:
         """Return the path of a segment before it is packed."""
         return self.root / segment.name

@@ -16,6 +16,7 @@ from bot.core.errors import TapeExists, TapeNotFound
 from bot.core.i18n import _
 from bot.tape.codec import decode_entry, encode_entries
 from bot.tape.entries import TapeEntry
+from bot.tape.fold_rows import FoldRows
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
@@ -65,6 +66,7 @@ class InMemoryTapeStore(TapeStore):
         self.grown = TapeFollowers()
         self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(None, self)
+        self.folds: FoldRows = FoldRows()
 
     def begin_at(self, tape: str, version: int) -> None:
         """Create a tape without a header, whose first entry follows this version."""
@@ -151,6 +153,7 @@ class InMemoryTapeStore(TapeStore):
         held = self._get(tape)
         held.dropped = held.version
         self._turn_over(tape, [header_entry(tape, held.title, dropped=held.dropped), *carry], None)
+        self.folds.drop(tape)
         await self._index.drop(tape)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
@@ -166,6 +169,7 @@ class InMemoryTapeStore(TapeStore):
         if held.entries[0].id in wanted and held.entries[0].name == HEADER_EVENT:
             held.title = header_title(held.entries[0])
         if wanted:
+            self.folds.drop(tape, min(wanted))
             await self._index.erase(tape, list(wanted.values()))
         self._erasures[tape] += 1
         return len(changed)

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
@@ -33,6 +34,7 @@ from bot.core.response_limits import limit_response
 from bot.tape import http_protocol as protocol
 from bot.tape.codec import MAX_JSON_INTEGER, decode_entry, encode_entries
 from bot.tape.entries import TapeEntry
+from bot.tape.fold_rows import FoldRows
 from bot.tape.http_protocol import CALLS, FOLLOW, SSE_MEDIA_TYPE, Call, Page, Problem, ServerCalls
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
@@ -119,9 +121,13 @@ class RemoteTapeStore(TapeStore):
         url: The server's address, such as ``https://tapes.example.org``.
         token: The access token.
         patience: Seconds after which a failing request is not retried.
+        folds: Where states of the tapes are kept; None for memory.
     """
 
-    def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
+    def __init__(
+        self, url: str, token: str, *, patience: float = 30.0, folds: Path | None = None
+    ) -> None:
+        self.folds: FoldRows = FoldRows(folds)
         self._url = url.rstrip("/")
         self._patience = patience
         self._counts = {"requests": 0, "retries": 0, "followed": 0}
@@ -167,14 +173,18 @@ class RemoteTapeStore(TapeStore):
         else:
             body = _encoded(asked)
         await anyio.lowlevel.checkpoint_if_cancelled()
+        erases = method in _ERASING or replaces
         try:
             with anyio.CancelScope(shield=True):
+                if erases:
+                    await anyio.to_thread.run_sync(self.folds.drop, asked["tape"])
                 repeatable = method not in _ONCE and not replaces
                 return await self._answer(call, asked, body, repeatable=repeatable)
         finally:
             # If the answer was lost, it may have been done.
-            if method in _ERASING or replaces:
+            if erases:
                 self._erased[asked["tape"]] += 1
+                self.folds.drop(asked["tape"])
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None

@@ -151,7 +151,7 @@ async def test_versions_of_a_value_tell_who_when_what_and_what_it_rests_on(rig):
 async def believes(rig, text: str, *evidence: str) -> str:
     """Add a belief past the gate; return its name. Nobody may talk there afterwards."""
     service, clock = TapeService(rig.store, TAPE), rig.host.clock
-    fold = await load_fold(service, max_messages=40, max_tokens=4_000)
+    fold = await load_fold(service)
     service.observe(fold.apply)
     zone = MemoryZone(service, retention_days=30, fold=fold.zone, clock=clock)
     memory = LongTermMemory(service, fold, zone, ScopeRegistry(rig.store, clock))

@@ -69,7 +69,7 @@ class Home:
             fact = replace(one["fact"], batch=entry, admitted=one["fact"].admitted or entry)
             told = {"verdict": "approved", "text": "", "reason": "approved", "signals": {}}
             ops.append(told | one | {"fact": fact.as_json()})
-        data = {"key": f"k{entry}", "author": "person", "previous": self.facts.last_entry_id}
+        data = {"key": f"k{entry}", "author": "person"}
         written = await self.store.append(SCOPE, event(FACTS_EVENT, data | {"ops": ops} | more))
         self.facts.apply(written)
 
@@ -129,13 +129,6 @@ async def _again_and_again(home):
         await home.record({"op": "retire", "fact": replace(fact, status="retired")})
 
 
-async def _other_state(home):
-    await home.said("I like tea")
-    state = home.facts.state()
-    state["facts"][0] |= {"text": "I like coffee"}
-    await home.record(state=state)
-
-
 def _saying(text, words=None, **more):
     return lambda home: home.said(text, words, **more)
 
@@ -152,7 +145,6 @@ def _saying(text, words=None, **more):
         (_echo, "loops", [1], ""),
         (_circle, "loops", [1, 2], ""),
         (_again_and_again, "loops", [1, 2, 3], "added and ended 3 times"),
-        (_other_state, "bookkeeping", [1], ""),
         (_saying("I own a kayak", status="pending",
                  changed=format_time(NOW - timedelta(days=31))), "bookkeeping", [1], ""),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from folded import kept
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -93,14 +94,14 @@ def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts
         assert open_calls == []
     render_transcript(fold.window.entries)
     ConsolidationPolicy(4, 100, 100).due(fold)
-    fold.pointers()
+    kept(fold)
 
 
 @pytest.mark.parametrize("data", [{"parts": 3}, {"parts": [[1]]}, {"entries": [{}, "1", 2, None]}])
 def test_nonsense_about_what_was_refused_stops_no_session(data):
     fold = SessionFold(WindowFold(8, 120))
     fold.apply(replace(event("model.refused", data), id=1))
-    assert fold.pointers()["refused"] == ({"entries": [2]} if "entries" in data else {})
+    assert fold.refused.entries == ({2} if "entries" in data else set())
 
 
 @pytest.mark.parametrize("arguments", ["[" * 100_000, "1" * 5_000, '{"a":' * 50_000])

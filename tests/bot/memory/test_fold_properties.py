@@ -16,7 +16,6 @@ from sampling import examples
 
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest
-from bot.memory.session.state.context_window import WindowFold
 from bot.memory.session.state.fold_loader import load_fold, load_resumed_entries
 from bot.memory.session.state.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
@@ -104,8 +103,8 @@ class Session:
         """See that the tape's tail and the whole of it say the same, and that the view is bounded."""
         await host.bus.drain()
         tape = TapeService(host.store, "fake:1")
-        tail = await load_fold(tape, max_messages=MESSAGES, max_tokens=TOKENS)
-        whole = SessionFold(WindowFold(MESSAGES, TOKENS))
+        tail = await load_fold(tape)
+        whole = SessionFold()
         for entry in await tape.read_entries(1, tail.version):
             whole.apply(entry)
         await load_resumed_entries(tape, whole.window)

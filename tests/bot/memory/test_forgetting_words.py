@@ -63,6 +63,6 @@ def test_a_malformed_fact_loses_its_words_like_any_other(malformed):
     evidence = [{"tape": "a", "entry": [], "quote": "a pear", "who": "Ada", "context_entry": {}}]
     fact = {"id": 1, "text": "my pear", "evidence": evidence, "confidence": 0.5, **malformed}
     ops = [{"op": "add", "verdict": "approved", "text": "", "fact": fact, "closed": fact}]
-    entry = event(FACTS_EVENT, {"previous": 0, "ops": ops, "state": {"facts": [fact]}})
+    entry = event(FACTS_EVENT, {"ops": ops})
     assert "pear" in str(entry)
     assert "pear" not in str(RecordEraser(TextMatcher(words=("pear",))).clear(entry))

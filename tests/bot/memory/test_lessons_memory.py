@@ -6,12 +6,12 @@ from typing import Any
 
 import anyio
 import pytest
+from folded import fold_entries
 
 from bot.bus import Sender
 from bot.llm.base import ModelRequest, estimate_tokens
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.state.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Host, HostLimits, session_host

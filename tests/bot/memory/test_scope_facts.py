@@ -15,7 +15,6 @@ from bot.core.errors import MemoryRefused
 from bot.memory.erasure.record_eraser import RecordEraser
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.fact import Evidence
-from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import event
@@ -162,12 +161,3 @@ async def test_undoing_ends_no_fact_whose_beginning_is_not_on_a_partial_copy(sco
     assert texts(copy) == [ROME]
     await copy.apply(await copy.undo_batch())
     assert texts(copy) == [ROME]
-
-
-async def test_a_damaged_part_of_a_snapshot_costs_no_other_part(scope):
-    await learn(scope, ROME, said("Rome"))
-    state = {**scope.fold.state(), "paused": "?", "keys": 3, "compartments": {"used": 7}}
-    fold = FactFold()
-    fold.apply(replace(event("memory.paused", {"state": state, "previous": 3}), id=4))
-    assert fold.facts == scope.fold.facts
-    assert fold.next_id == 2

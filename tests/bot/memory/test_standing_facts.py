@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from folded import fold_entries
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
 from bot.memory.gate.batch_decision import MOST_STANDING
 from bot.memory.records.fact import Fact
-from bot.memory.records.fact_fold import fold_entries
 from bot.memory.session.linking.scope_registry import person_scope
 from bot.memory.session.state.fact_markdown import facts_room, select_facts
 from bot.testing.host import Host, HostLimits, session_host

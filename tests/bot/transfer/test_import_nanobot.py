@@ -101,9 +101,7 @@ def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path)
             channel = host.add_channel("console")
             asked = await channel.send("hello", chat="local", sender=Sender("local", "Ada"))
             await channel.wait_for_answer(asked)
-            fold = await load_fold(
-                TapeService(host.store, "console:local"), max_messages=200, max_tokens=100_000
-            )
+            fold = await load_fold(TapeService(host.store, "console:local"))
             found = await recall_passages(
                 TapeService(host.store, "console:local"),
                 fold.zone.snapshot,

@@ -193,7 +193,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     if key in memory.home.fold.decided_keys:
         await clear_bus(memory, key)
         return _cleared(memory, memory.home.fold.decided_keys[key], _(_COPY_SAVED))
-    state = f"{context.zone.read().version}-{memory.home.fold.last_entry_id}"
+    state = f"{context.zone.read().version}-{memory.home.fold.last_change}"
     dailies, more = context.zone.read().dailies, preview_clear(memory)
     if not (memory.facts() or memory.home.fold.pending() or dailies or more):
         return CommandReply(_("There is nothing to clear."), replaces_message=False)

@@ -225,7 +225,7 @@ class ProblemRegistry:
         if problem is None or original.id not in problem.resumable_entry_ids:
             return []
         resumed = replace(problem, resumable_entry_ids=(*problem.resumable_entry_ids, edit))
-        return [bus_entry(self._own.fold, _data([resumed]))]
+        return [bus_entry(_data([resumed]))]
 
     async def adopt_parent_problem(self) -> None:
         """Register the problem that a fork inherits from its parent but has no record of."""

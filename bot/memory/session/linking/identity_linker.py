@@ -55,17 +55,18 @@ class IdentityLinker:
         store: The store of the tape, which the first step creates.
         clock: The current time.
         scope: Returns the scope of an identity.
-
-    Attributes:
-        people: The links, as far as the tape was read.
     """
 
     def __init__(self, store: TapeStore, clock: Clock, scope: Callable[[str], ScopeMemory]) -> None:
         self._tape = WorkspaceTape(store, IDENTITIES_TAPE, IdentityFold())
-        self.people = self._tape.fold
         self._clock = clock
         self._scope = scope
         self._moving = anyio.Lock(fast_acquire=True)
+
+    @property
+    def people(self) -> IdentityFold:
+        """The links, as far as the tape was read."""
+        return self._tape.fold
 
     async def open(self) -> None:
         """Read new entries of the tape."""

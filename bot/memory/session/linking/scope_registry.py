@@ -17,10 +17,9 @@ from bot.bus import Inbound
 from bot.core.clock import Clock
 from bot.memory.gate.write_gate import WriteGate
 from bot.memory.records.fact_fold import FactFold
-from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker
-from bot.memory.session.scope.identities import WORKSPACE_PREFIX, ScopeMove
+from bot.memory.session.scope.identities import PERSON_SCOPE_PREFIX, ScopeMove
 from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.memory.session.scope.session_locks import SessionLocks
 from bot.memory.session.state.session_fold import SCOPE_EVENT
@@ -29,17 +28,11 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 WORKSPACE_SCOPE = "workspace:shared"
-PERSON_SCOPE_PREFIX = "person:"
 
 
 def person_scope(channel: str, sender: str) -> str:
     """Return the name of the scope tape for one identity on one channel."""
     return f"{PERSON_SCOPE_PREFIX}{channel}:{sender}"
-
-
-def is_shared_scope(tape: str) -> bool:
-    """Say whether a tape holds a person's, a folder's or the workspace's data and no conversation."""
-    return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX, FILES_PREFIX))
 
 
 def scope_entry(home: str, parting: int = 0) -> TapeEntry:

@@ -19,10 +19,14 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from bot.core.clock import format_time, parse_time
+from bot.memory.records.files import FILES_PREFIX
 from bot.tape.entries import TapeEntry, event
 
 WORKSPACE_PREFIX = "workspace:"
 """Prefix of the names of tapes that hold what the whole workspace shares."""
+
+PERSON_SCOPE_PREFIX = "person:"
+"""Prefix of the names of tapes that hold what a person's private chats share."""
 
 IDENTITIES_TAPE = "workspace:people"
 """Name of the tape with link events."""
@@ -54,6 +58,11 @@ def identity_at(tape: str, sender: str) -> str:
 def channel_of(identity: str) -> str:
     """Return the channel of an identity or session."""
     return identity.partition(":")[0]
+
+
+def is_shared_scope(tape: str) -> bool:
+    """Say whether a tape holds a person's, a folder's or the workspace's data and no conversation."""
+    return tape.startswith((WORKSPACE_PREFIX, PERSON_SCOPE_PREFIX, FILES_PREFIX))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,10 @@ from bot.memory.gate.write_gate import BlastRadius, WriteGate
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import (
-    CHAIN_EVENTS,
     FACTS_EVENT,
     FactFold,
     batch_entry,
     bus_entry,
-    fold_entries,
     pause_entry,
 )
 from bot.memory.records.fact_undo import (
@@ -38,13 +36,15 @@ from bot.memory.records.fact_undo import (
     undone_batch_id,
 )
 from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch, parse_outcome
+from bot.memory.session.scope.identities import is_shared_scope
 from bot.memory.session.scope.workspace_tape import (
     MAX_ATTEMPTS,
     append_with_retry,
     catch_up,
-    read_chain,
 )
+from bot.memory.session.state.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
+from bot.tape.folding import FoldedTape, fold_tape
 from bot.tape.service import TapeService
 
 ScopeKind = Literal["session", "person", "workspace"]
@@ -103,6 +103,7 @@ class ScopeMemory:
         self._opening = anyio.Lock(fast_acquire=True)
         self._opened = self._shared
         self._erasures = 0
+        self._kept: FoldedTape[FactFold] | None = None
         if not self._shared:
             tape.observe(self._fold.apply)
 
@@ -139,16 +140,14 @@ class ScopeMemory:
                 return
             try:
                 erasures = await self.tape.store.erasures(self.name)
-                if not self._opened:
-                    for entry in await load_fact_entries(self.tape):
-                        self._fold.apply(entry)
-                    self._opened = True
-                elif erasures != self._erasures:
-                    # Another process erased something, which must not stay in memory.
+                # Another process may have erased something, which must not stay in memory.
+                if not self._opened or erasures != self._erasures:
                     await self._fold_anew()
                 self._erasures = erasures
                 if (last := await self.tape.version()) != self._fold.version:
                     await catch_up(self.tape, self._fold, last)
+                if self._kept is not None:
+                    await self._kept.keep(self._fold.version)
             except TapeNotFound:
                 self._opened = False
 
@@ -159,10 +158,11 @@ class ScopeMemory:
                 await self._fold_anew()
 
     async def _fold_anew(self) -> None:
-        fresh = fold_entries(await load_fact_entries(self.tape))
-        fresh.version = self._fold.version
+        kept = await fold_tape(self.tape.store, self.name, FactFold, past=True)
+        # Others hold the state.
         for slot in FactFold.__slots__:
-            setattr(self._fold, slot, getattr(fresh, slot))
+            setattr(self._fold, slot, getattr(kept.fold, slot))
+        self._kept, kept.fold, self._opened = kept, self._fold, True
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
         """Decide on a batch, and record the decisions as one entry; return earlier ones if its key is known.
@@ -186,7 +186,7 @@ class ScopeMemory:
             more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
             more |= {"undoes": batch.undone_entry} if batch.undone_entry is not None else {}
             more |= {"clears": True} if batch.clears_all else {}
-            entry = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
+            entry = batch_entry(outcome, key=batch.key, author=batch.author, **more)
             return [entry], outcome
 
         await self._ready()
@@ -215,7 +215,7 @@ class ScopeMemory:
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
             if self._fold.paused == paused:
                 return [], False
-            return [pause_entry(self._fold, paused=paused)], True
+            return [pause_entry(paused=paused)], True
 
         return await self.append_change(compose)
 
@@ -237,7 +237,7 @@ class ScopeMemory:
             if made.data is None:
                 return [], made.result
             data = {**made.data, "key": cause} if cause else made.data
-            return [bus_entry(self._fold, data, **meta), *made.more], made.result
+            return [bus_entry(data, **meta), *made.more], made.result
 
         return await self.append_change(compose)
 
@@ -277,19 +277,13 @@ class ScopeMemory:
 
     async def changes(self, last: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield the entries that changed the scope, newest first, from the last or a given one on."""
-        at = self._fold.last_entry_id if last is None else last
-        while at and (read := await self.tape.read_entries(at, at)):
-            yield read[0]
-            before = read[0].data.get("previous")
-            at = before if type(before) is int and before < at else 0
+        for at in self._fold.changes_back(last):
+            for entry in await self.tape.read_entries(at, at):
+                yield entry
 
     async def undo_of(self, entry: TapeEntry) -> tuple[Proposal, ...]:
         """Return the proposals that undo a recorded batch."""
-        before = entry.data.get("previous")
-        if type(before) is not int:
-            return ()
-        known = await load_fact_entries(self.tape, before)
-        return inverse_proposals(entry, fold_entries(known))
+        return inverse_proposals(entry, await load_facts(self.tape, entry.id - 1))
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
         """Return the entry that records a batch; None if there is none."""
@@ -307,6 +301,12 @@ class ScopeMemory:
         return await append_with_retry(self.tape, self._fold, compose, self.open, attempts=attempts)
 
 
-async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
-    """Return the entries that a fold of facts needs, up to ``last``, by default the newest; see ``read_chain``."""
-    return await read_chain(tape, CHAIN_EVENTS, last)
+async def load_facts(tape: TapeService, last: int | None = None) -> FactFold:
+    """Return a tape's facts and compartments as of an entry, by default the newest.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    if not is_shared_scope(tape.name):
+        return (await load_fold(tape, last)).facts
+    return (await fold_tape(tape.store, tape.name, FactFold, last, past=True)).fold

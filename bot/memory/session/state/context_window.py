@@ -40,14 +40,13 @@ from bot.memory.records.conversation_entries import (
     switched_problem,
 )
 from bot.memory.records.record_json import RecordJson
-from bot.memory.records.turn_marks import unfold
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 MAX_OVERHEARD = 200
 """Limit on waiting overheard messages; older ones are dropped."""
 
-_GAP = 32
+_UNBOUNDED = 1 << 62
 _SHARE = 4
 """Divisor of a window's limits, which gives those of the entries that return with a problem."""
 _NEAR = 512
@@ -120,31 +119,12 @@ _RESUMED = RecordJson(ResumedEntries)
 NO_RESUMED_ENTRIES = ResumedEntries()
 
 
-@dataclass(frozen=True, slots=True)
-class WindowPosition:
-    """Position of a window, from which it can be rebuilt.
-
-    Attributes:
-        cut: First id in view.
-        reads_from: First id to read, because a queued message may precede the cut.
-        cursor: Last id that was consolidated.
-        unconsolidated: Number of messages not yet consolidated.
-        unconsolidated_tokens: Estimated tokens of those.
-    """
-
-    cut: int
-    reads_from: int
-    cursor: int
-    unconsolidated: int
-    unconsolidated_tokens: int
-
-
 @dataclass(slots=True)
 class WindowFold:
     """The entries in view, and counts of what is not yet consolidated.
 
     Attributes:
-        max_messages: Limit on messages in view.
+        max_messages: Limit on messages in view, as the last turn recorded it.
         max_tokens: Limit on their estimated tokens.
         entries: Entries in tape order, with the events at which queued messages join.
         queued: Queued and overheard messages by id, joined or still waiting.
@@ -153,16 +133,13 @@ class WindowFold:
         consolidated_through: Last id that was consolidated.
         unconsolidated: Number of messages not yet consolidated.
         unconsolidated_tokens: Estimated tokens of those.
-        overheard_discarded_at: Id of the last entry that dropped overheard messages; 0 if that is
-            too far back to be read again.
-        parent_discarded_at: Likewise, of the last entry that dropped a parent's waiting messages.
         problem: Id of the active problem.
         resume_plan: What returns to view with that problem, as its boundary says.
         resumed: The returned entries, once they were read.
     """
 
-    max_messages: int
-    max_tokens: int
+    max_messages: int = _UNBOUNDED
+    max_tokens: int = _UNBOUNDED
     entries: list[TapeEntry] = field(default_factory=list)
     queued: dict[int, TapeEntry] = field(default_factory=dict)
     edits: dict[int, TapeEntry] = field(default_factory=dict)
@@ -170,8 +147,6 @@ class WindowFold:
     consolidated_through: int = 0
     unconsolidated: int = 0
     unconsolidated_tokens: int = 0
-    overheard_discarded_at: int = 0
-    parent_discarded_at: int = 0
     messages: int = 0
     tokens: int = 0
     problem: str = GENERAL_PROBLEM
@@ -212,9 +187,7 @@ class WindowFold:
             self._join(entry)
         self._leave_behind(entry)
         if entry.name == TURN_START and entry.kind == "event":
-            self._bound()
-        if self.overheard_discarded_at or self.parent_discarded_at:
-            self._forget_marks()
+            self._bound(entry.data.get("bounds"))
 
     def _forget_order(self) -> None:
         self._conversation = None
@@ -315,20 +288,6 @@ class WindowFold:
         """Return the entries in view from an id on."""
         return self.entries[bisect_left(self.entries, first, key=_entry_id) :]
 
-    def spans(self) -> list[list[int]]:
-        """Return a few id ranges that cover all entries in view or waiting."""
-        ids = {entry.id for entry in self.entries} | set(self.queued)
-        ids |= {entry.id for entry in self.edits.values()}
-        # Included so that messages they dropped, if read again, do not wait again.
-        ids |= {one for one in (self.overheard_discarded_at, self.parent_discarded_at) if one}
-        spans: list[list[int]] = []
-        for other in sorted(ids):
-            if spans and other - spans[-1][1] <= _GAP:
-                spans[-1][1] = other
-            else:
-                spans.append([other, other])
-        return spans
-
     def waiting_messages(self) -> list[TapeEntry]:
         """Return the queued messages that still need a turn."""
         return [entry for entry in self._not_joined() if not is_overheard(entry)]
@@ -336,38 +295,6 @@ class WindowFold:
     def overheard_messages(self) -> list[TapeEntry]:
         """Return the overheard messages that wait for the next turn."""
         return [entry for entry in self._not_joined() if is_overheard(entry)]
-
-    def position(self) -> WindowPosition:
-        """Return the window's position."""
-        reads_from = min([self.first_id, *self.queued])
-        return WindowPosition(
-            self.first_id,
-            reads_from,
-            self.consolidated_through,
-            self.unconsolidated,
-            self.unconsolidated_tokens,
-        )
-
-    def restore(self, mark: WindowPosition, entries: Iterable[TapeEntry]) -> None:
-        """Restore the window from a position and the entries from ``mark.reads_from`` on."""
-        self.first_id, self.consolidated_through = mark.cut, mark.cursor
-        for entry in entries:
-            if (old := replaced_entry_id(entry)) is not None:
-                if old >= mark.cut or old in self.queued:
-                    self.edits[old] = entry
-            elif is_queued(entry) or (entry.id >= mark.cut and entry.kind in CONVERSATION_KINDS):
-                self._add_spoken(entry)
-            elif entry.id >= mark.cut and joined_message_ids(entry):
-                self._join(entry)
-            else:
-                self._forget(entry)
-            for one in unfold(entry):
-                self._leave_behind(one)
-        self._forget_marks()
-        self._count()
-        self.unconsolidated = mark.unconsolidated
-        self.unconsolidated_tokens = mark.unconsolidated_tokens
-        self._forget_order()
 
     def turn_starts(self) -> list[int]:
         """Return the ids at which user turns in view begin, oldest first."""
@@ -429,22 +356,13 @@ class WindowFold:
         """Drop waiting messages that no turn will take in: overheard ones, or a parent's."""
         dropped: list[TapeEntry] = []
         if entry.kind == "anchor" and entry.name == SESSION_FORK:
-            dropped, self.parent_discarded_at = self._not_joined(), entry.id
+            dropped = self._not_joined()
         elif discards_overheard(entry):
-            dropped, self.overheard_discarded_at = self.overheard_messages(), entry.id
+            dropped = self.overheard_messages()
         for other in dropped:
             del self.queued[other.id]
             if not is_overheard(other):
                 self._uncount(other)
-
-    def _forget_marks(self) -> None:
-        first = min([self.first_id, *self.queued])
-        self.overheard_discarded_at = (
-            self.overheard_discarded_at if self.overheard_discarded_at >= first else 0
-        )
-        self.parent_discarded_at = (
-            self.parent_discarded_at if self.parent_discarded_at >= first else 0
-        )
 
     def _uncount(self, entry: TapeEntry) -> None:
         """Subtract a waiting message from the counts."""
@@ -486,7 +404,9 @@ class WindowFold:
             for entry in left:
                 self._add_unconsolidated(entry)
 
-    def _bound(self) -> None:
+    def _bound(self, bounds: object) -> None:
+        if isinstance(bounds, list) and [type(bound) for bound in bounds] == [int, int]:
+            self.max_messages, self.max_tokens = bounds
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
             return
         # Resumed entries are the oldest, and are dropped as a whole.

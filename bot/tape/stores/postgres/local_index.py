@@ -24,6 +24,7 @@ from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeError, TapeLocked
 from bot.core.files import PRIVATE_FILE, list_files
 from bot.tape.entries import TapeEntry
+from bot.tape.fold_rows import FoldRows
 from bot.tape.index import TapeIndex
 from bot.tape.index.keeper import ReadEntries
 from bot.tape.search import Hit, SearchQuery
@@ -60,6 +61,9 @@ class LocalIndex:
         self._reader = reader
         self._folder = None if folder is None else _lock(TapeFolder(folder, workspace))
         path = None if self._folder is None else self._folder.index_path
+        self.folds = FoldRows(
+            None if self._folder is None else self._folder.folds_path, shared=True
+        )
         self._marks = _Marks(path)
         self._index = TapeIndex(path, self)
         self._versions: dict[str, int] = {}
@@ -117,7 +121,8 @@ class LocalIndex:
                 try:
                     for tape, erasures in (await self._reader.erased()).items():
                         await self.forget_erased(tape, erasures)
-                except TapeError as error:
+                        self.folds.drop(tape, known=erasures)
+                except (TapeError, OSError) as error:
                     logger.warning("erased text may still be in the index here: %s", error)
                 await wakeups.wait(erased, _EVERY)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
@@ -15,6 +16,7 @@ from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.core.i18n import _
 from bot.tape.entries import TapeEntry
+from bot.tape.fold_rows import FoldRows
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry
 from bot.tape.stores.changes import unreadable_text
@@ -73,6 +75,7 @@ class PostgresTapeStore(TapeStore):
         self._writer = TapeWriter(database, workspace, self._reader, clock or SystemClock())
         self._upkeep = TapeMaintenance(database, wakeups)
         self._index = LocalIndex(self._reader, index_folder, workspace)
+        self.folds: FoldRows = self._index.folds
         self._used: set[str] = set()
 
     async def create_tape(
@@ -161,8 +164,8 @@ class PostgresTapeStore(TapeStore):
     ) -> None:
         await self._writer.turn_over(tape, carry, expect=expect, title=title)
         try:
-            await self._index.forget_erased(tape, await self.erasures(tape))
-        except TapeError as error:
+            await self._forget(tape)
+        except (TapeError, OSError) as error:
             # The next search or notification does it.
             logger.warning("dropped text may still be in the index here: %s", error)
 
@@ -170,12 +173,16 @@ class PostgresTapeStore(TapeStore):
         """Replace entries by tombstones; ``run`` removes their remains from the tables."""
         changed = await self._writer.erase(tape, tombstones)
         try:
-            await self._index.forget_erased(tape, await self.erasures(tape))
-        except TapeError as error:
+            await self._forget(tape)
+        except (TapeError, OSError) as error:
             raise TapeWriteError(
                 f"erased from tape {tape}, but not from the index here: {error}"
             ) from error
         return changed
+
+    async def _forget(self, tape: str) -> None:
+        await anyio.to_thread.run_sync(self.folds.drop, tape)
+        await self._index.forget_erased(tape, await self.erasures(tape))
 
     async def restore(
         self,

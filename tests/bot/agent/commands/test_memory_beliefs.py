@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from folded import fold_entries
 
 from bot.memory.gate.belief_updates import awaits_judge
-from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,

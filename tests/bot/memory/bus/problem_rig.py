@@ -39,7 +39,9 @@ class Talk:
         """Open it from the tail of its tape, as after a restart."""
         self.tape = tape = TapeService(self.store, "fake:1")
         await tape.ensure_bootstrap_anchor()
-        self.fold = await load_fold(tape, **BOUNDS)
+        self.fold = await load_fold(tape)
+        window = self.fold.window
+        window.max_messages, window.max_tokens = BOUNDS.values()
         tape.observe(self.fold.apply)
         tape.stamp = lambda entry: with_problem(entry, self.fold.problem)
         zone = MemoryZone(tape, retention_days=30, fold=self.fold.zone, clock=self.clock)
@@ -54,13 +56,12 @@ class Talk:
         """Begin a turn with a person's message; return its id."""
         turn = f"turn-{next(self._numbers)}"
         said = message("user", text, inbound=f"m-{turn}")
-        data = {"turn": turn, "inbound": [f"m-{turn}"]}
+        data = {"turn": turn, "inbound": [f"m-{turn}"], "bounds": [*BOUNDS.values()]}
         await self.tape.append_many([said, event(TURN_START, data)])
         return turn
 
     async def end(self, turn: str, text: str) -> None:
         data = {"turn": turn, "answered": True, "inbound": [f"m-{turn}"]}
-        data["pointers"] = self.fold.pointers()
         await self.tape.append_many([message("assistant", text), event(TURN_END, data)])
 
     async def say(self, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ _RECORDS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _OTHERS = (
-    *("expired", "uses", "active", "wanted", "key", "previous", "decayed", "used", "versions"),
+    *("expired", "uses", "active", "wanted", "key", "decayed", "used", "versions"),
     *("next_problem", "next_pattern", "ops"),
 )
 
@@ -66,19 +67,13 @@ def _record(chance: random.Random, kind: str) -> dict[str, Any]:
     }
 
 
-def _change(chance: random.Random, *, whole: bool = True) -> dict[str, Any]:
+def _change(chance: random.Random) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for kind in ("problems", "working", "references", "patterns"):
         if chance.random() < 0.4:
             records = [_record(chance, kind) for _ in range(chance.randint(1, 2))]
             data[kind] = records if chance.random() < 0.9 else chance.choice(_ODD)
     data |= {name: chance.choice(_ODD) for name in _OTHERS if chance.random() < 0.12}
-    if whole and chance.random() < 0.3:
-        names = ("facts", "next", "keys", "paused", "cleared", "compartments")
-        state = {name: chance.choice(_ODD) for name in names if chance.random() < 0.2}
-        state |= {"facts": [_record(chance, "facts")]} if chance.random() < 0.3 else {}
-        inner = _change(chance, whole=False)
-        data["state"] = state | ({"compartments": inner} if chance.random() < 0.7 else {})
     return data
 
 
@@ -125,24 +120,8 @@ async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_
     assert talk.fold.problem == GENERAL_PROBLEM
     assert set(talk.view()) >= {"home"}
     again = await Talk(store).open()
-    assert again.fold.facts.state() == talk.fold.facts.state()
+    assert replace(again.fold.facts, version=0) == replace(talk.fold.facts, version=0)
     assert again.view() == talk.view()
-
-
-@pytest.mark.parametrize("damage", [{"previous": 10**6}, {"previous": "x"}, {"previous": None}])
-async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damage):
-    store = InMemoryTapeStore()
-    talk = await Talk(store).open()
-    first = await talk.problem("first")
-    await talk.bus.working_sets.add(first, "open_questions", "why")
-    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
-    odd = bus_entry(talk.fold.facts, {"by": "person"})
-    await talk.tape.append(event(BUS_EVENT, odd.data | damage))
-    await talk.say("on")
-    again = await Talk(store).open()
-    assert again.fold.facts.state() == talk.fold.facts.state()
-    made = await again.bus.problems.create("second")
-    assert made.problem_id != first
 
 
 async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
@@ -153,7 +132,7 @@ async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
     first = await talk.problem("first")
     record = {"id": first, "name": "first", "state": "paused", "messages": said, "weight": [2, 9]}
     await talk.bus.problems.switch_to(GENERAL_PROBLEM)
-    await talk.tape.append(bus_entry(talk.fold.facts, {"problems": [record]}))
+    await talk.tape.append(bus_entry({"problems": [record]}))
     await talk.bus.problems.switch_to(first)
     assert talk.view() == []
     assert (await Talk(store).open()).view() == []

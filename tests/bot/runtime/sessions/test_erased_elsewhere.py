@@ -63,14 +63,14 @@ async def test_facts_and_vectors_go_from_the_memory_and_the_disk_of_another_proc
             assert set(vectors_of(app, "telegram:1")) == {gone.id, stays.id}
         kept = other.services.scopes.identity_scope("telegram:7")
         await kept.open()
-        assert WORD in str(kept.fold.state())
+        assert WORD in str(kept.fold)
 
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(make_remote_erasures(other).run)
         facts = await one.store.read(kept.name)
         await one.store.erase("telegram:1", [without(gone)])
         await one.store.erase(kept.name, [without(entry) for entry in facts if WORD in str(entry)])
-        await until(lambda: WORD not in str(kept.fold.state()))
+        await until(lambda: WORD not in str(kept.fold))
         await until(lambda: set(vectors_of(other, "telegram:1")) == {stays.id})
         tasks.cancel_scope.cancel()
 

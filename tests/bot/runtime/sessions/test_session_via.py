@@ -24,7 +24,7 @@ async def give(host: Host, web: FakeChannel, text: str, **extra) -> str:
 
 async def home(host: Host) -> str:
     tape = TapeService(host.store, "fake:1")
-    return (await load_fold(tape, max_messages=200, max_tokens=96_000)).home_scope
+    return (await load_fold(tape)).home_scope
 
 
 async def test_the_answer_goes_to_who_gave_the_command_and_not_into_the_chat(tmp_path):

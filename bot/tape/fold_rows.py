@@ -1,0 +1,234 @@
+"""Keep the states of folds beside the index, so that opening a tape costs what is new on it.
+
+Rule 1: a row is a state as of one entry, in a file of its own. It can be deleted at any time, and is
+    thrown away at any doubt: damaged, written by another program, or not of the tape as it is.
+Rule 2: no row holds what an erasure removed. Whoever erases drops the rows that may hold it, before
+    and after; a state that was folded meanwhile is not kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from enum import Enum
+from functools import cache
+from hashlib import md5
+from io import BytesIO
+from pathlib import Path
+from threading import RLock
+from typing import Any
+from zlib import crc32
+from zoneinfo import ZoneInfo
+
+import bot
+from bot.core.files import (
+    PRIVATE_FILE,
+    TEMPORARY_SUFFIX,
+    list_files,
+    private_directory,
+    sync_directory,
+)
+
+logger = logging.getLogger(__name__)
+
+PAST = 4_096
+"""Ids between two states of a tape's past that are kept."""
+
+_PLAIN = frozenset({date, datetime, time, timedelta, timezone, ZoneInfo})
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRow:
+    """A kept state.
+
+    Attributes:
+        kind: Name of the fold's class.
+        version: Id of the last entry that the state holds.
+        checksum: Checksum of that entry.
+        erasures: The tape's number of erasures when it was read; 0 where only this process erases.
+    """
+
+    kind: str
+    version: int
+    checksum: int
+    erasures: int
+
+    @property
+    def name(self) -> str:
+        """The name of the row's file."""
+        return f"{self.kind}.{self.version}.{self.checksum}.{self.erasures}"
+
+
+class FoldRows:
+    """The rows of a store's tapes. Blocking, and safe to use in threads.
+
+    Args:
+        folder: Where they are kept, a folder a tape; None for memory.
+        read_only: Another process writes them.
+        shared: Whether other processes erase, so that a row counts only with the tape's erasures.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, *, read_only: bool = False, shared: bool = False
+    ) -> None:
+        self.shared = shared
+        self._folder = folder
+        self._read_only = read_only
+        self._held: dict[str, dict[str, bytes]] = {}
+        self._drops: Counter[str] = Counter()
+        self._lock = RLock()
+
+    def drops(self, tape: str) -> int:
+        """Return how often rows of a tape were dropped; see ``put``."""
+        return self._drops[tape]
+
+    def rows(self, tape: str, kind: str, last: int, erasures: int) -> list[FoldRow]:
+        """Return the rows of a fold up to an entry, newest first."""
+        found = (row for row in self._rows(tape) if (row.kind, row.erasures) == (kind, erasures))
+        return sorted((row for row in found if row.version <= last), key=_version, reverse=True)
+
+    def get(self, tape: str, row: FoldRow) -> Any:
+        """Return the state in a row; None if it is damaged or gone."""
+        data = self._held.get(tape, {}).get(row.name, b"")
+        if self._folder is not None:
+            with suppress(OSError):
+                data = (self._place(tape) / row.name).read_bytes()
+        if data[:4] != _checksum(data[4:]):
+            return None
+        try:
+            return _Reader(BytesIO(data[4:])).load()
+        except Exception as error:  # noqa: BLE001 (whatever bytes do, the tape is folded instead)
+            logger.warning("a kept state of %s cannot be read (%s)", tape, error)
+            return None
+
+    def put(self, tape: str, row: FoldRow, data: bytes, drops: int, past: bool) -> None:
+        """Keep a state, as ``encode_state`` returned it, in place of older ones.
+
+        Args:
+            tape: The session's key.
+            row: What it is.
+            data: The state.
+            drops: What ``drops`` returned before its entries were read; nothing is kept if that grew.
+            past: Whether to keep older ones now and then.
+        """
+        with self._lock:
+            if drops != self._drops[tape] or self._read_only:
+                return
+            try:
+                if self._folder is None:
+                    self._held.setdefault(tape, {})[row.name] = data
+                else:
+                    path = private_directory(self._place(tape)) / row.name
+                    fresh = path.with_name(row.name + TEMPORARY_SUFFIX)
+                    fresh.touch(PRIVATE_FILE)
+                    fresh.write_bytes(data)
+                    fresh.replace(path)
+                self._remove(tape, _outdated([*self._rows(tape)], row, past=past))
+            except OSError as error:
+                logger.warning("the state of %s is not kept (%s)", tape, error.strerror)
+
+    def drop(self, tape: str, first: int = 0, *, known: int | None = None) -> None:
+        """Remove the rows that hold an entry from ``first`` on; all but those of ``known`` erasures.
+
+        Raises:
+            OSError: They cannot be removed.
+        """
+        with self._lock:
+            rows = [one for one in self._rows(tape) if known is None or one.erasures != known]
+            if known is None:
+                self._drops[tape] += 1
+            self._remove(tape, [one for one in rows if one.version >= first])
+            if self._folder is not None and self._place(tape).exists() and not self._read_only:
+                sync_directory(self._place(tape))
+
+    def _rows(self, tape: str) -> Iterator[FoldRow]:
+        names = [*self._held.get(tape, ())]
+        if self._folder is not None:
+            names = [path.name for path in list_files(self._place(tape), "*")]
+        for name in names:
+            kind, *rest = name.split(".")
+            with suppress(ValueError):
+                version, checksum, erasures = map(int, rest)
+                yield FoldRow(kind, version, checksum, erasures)
+
+    def _remove(self, tape: str, rows: list[FoldRow]) -> None:
+        held = self._held.get(tape, {})
+        for row in rows:
+            held.pop(row.name, None)
+        if self._folder is None or self._read_only:
+            return
+        place = self._place(tape)
+        gone = [place / row.name for row in rows]
+        # What a kill left half written.
+        gone += list_files(place, f"*{TEMPORARY_SUFFIX}")
+        for path in gone:
+            path.unlink(missing_ok=True)
+
+    def _place(self, tape: str) -> Path:
+        assert self._folder is not None
+        name = tape.encode("utf-8", "surrogatepass")
+        return self._folder / md5(name, usedforsecurity=False).hexdigest()
+
+
+def encode_state(state: object) -> bytes:
+    """Return a state for ``FoldRows.put``."""
+    data = pickle.dumps(state, protocol=5)
+    return _checksum(data) + data
+
+
+class _Reader(pickle.Unpickler):
+    """Reads states, which consist of records and folds of this program, and of plain values."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if isinstance(found, type):
+            own = module.startswith("bot.") and (is_dataclass(found) or hasattr(found, "apply"))
+            if own or found in _PLAIN or issubclass(found, Enum):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a state")
+
+
+def _version(row: FoldRow) -> int:
+    return row.version
+
+
+def _outdated(rows: list[FoldRow], fresh: FoldRow, *, past: bool) -> list[FoldRow]:
+    """Return the rows that a new one stands for; of the past, the first of each block stays."""
+    rows = [one for one in rows if one.kind == fresh.kind]
+    first: dict[int, int] = {}
+    for one in sorted(rows, key=_version) if past else ():
+        if one.erasures == fresh.erasures:
+            first.setdefault(one.version // PAST, one.version)
+    return [
+        one
+        for one in rows
+        if one.erasures != fresh.erasures
+        or (one.version < fresh.version and first.get(one.version // PAST) != one.version)
+        or (one.version == fresh.version and one != fresh)
+    ]
+
+
+def _checksum(data: bytes) -> bytes:
+    return crc32(data, _program()).to_bytes(4, "big")
+
+
+@cache
+def _program() -> int:
+    """Return what tells this program's folds from those of another version."""
+    found = []
+    waiting = [Path(bot.__file__).parent]
+    while waiting:
+        with os.scandir(waiting.pop()) as files:
+            for file in files:
+                if file.is_dir(follow_symlinks=False):
+                    waiting.append(Path(file.path))
+                elif file.name.endswith(".py"):
+                    status = file.stat()
+                    found.append((file.path, status.st_size, status.st_mtime_ns))
+    return crc32(repr(sorted(found)).encode())
