@@ -7,6 +7,9 @@ from bot.memory.records.event_names import COMMAND
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 
+EntryLocation = tuple[str, int]
+"""Tape name and entry id."""
+
 
 def blobs_in(entry: TapeEntry) -> set[str]:
     """Return the names of an entry's files in the blob store."""
