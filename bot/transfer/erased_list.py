@@ -16,7 +16,6 @@ import logging
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +25,7 @@ from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
 from bot.core.files import PRIVATE_FILE, list_files_below, write_all
-from bot.memory.erasure.entry_eraser import EntryEraser
+from bot.memory.erasure.entry_eraser import EntryEraser, without_state
 from bot.memory.erasure.persons_entries import EntryLocation, blobs_in
 from bot.memory.erasure.text_matcher import EVERYTHING, TextMatcher
 from bot.memory.records.compartments import BUS_EVENT
@@ -203,7 +202,9 @@ async def _erase_tape(
         parts = {int(number): digest for number, digest in line["parts"].items()}
         for number in sorted(one for one in (*line["ids"], *parts) if one <= version):
             for entry in await store.read(tape, number, number):
-                if entry_digest(entry) == parts.get(number):
+                bare = without_state(entry)
+                if parts.get(number) in (entry_digest(entry), entry_digest(bare)):
+                    fresh += [] if entry_digest(entry) == parts.get(number) else [bare]
                     continue
                 by_number = entry.name in CHAIN_EVENTS - {BUS_EVENT}
                 words = TextMatcher() if by_number else EVERYTHING
@@ -218,8 +219,5 @@ async def _erase_tape(
 def _erased(entry: TapeEntry, eraser: EntryEraser, *, whole: bool) -> TapeEntry:
     if is_erased(entry):
         return entry
-    if entry.kind == "event" and entry.name in CHAIN_EVENTS:
-        # A fold reads what came before instead of a state.
-        data = {key: value for key, value in entry.data.items() if key != "state"}
-        return eraser.clear(replace(entry, payload={**entry.payload, "data": data}))
-    return tombstone(entry) if whole else eraser.clear(entry)
+    record = entry.kind == "event" and entry.name in CHAIN_EVENTS
+    return tombstone(entry) if whole and not record else eraser.clear(entry)

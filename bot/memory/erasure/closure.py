@@ -139,7 +139,7 @@ class Closure:
     _of_facts: TextMatcher = field(default_factory=TextMatcher)  # passages of erased facts alone
     _elsewhere: set[str] = field(default_factory=set)  # passages in messages that stay
     _request_turn: object = None
-    _turns: set[tuple[str, object]] = field(default_factory=set)
+    _turns: set[object] = field(default_factory=set)
     _inbound: set[tuple[str, object]] = field(default_factory=set)
     _after: str = ""  # tape without turns whose last message is erased
     _files: set[EntryLocation] = field(default_factory=set)  # by their numbers
@@ -180,7 +180,7 @@ class Closure:
         if isinstance(inbound := entry.meta.get("inbound"), str):
             self.asking.add(inbound)
         if self._request_turn is not None:
-            self._turns.add((tape, self._request_turn))
+            self._turns.add(self._request_turn)
 
     def place(self, tape: str, entry: int) -> EntryLocation:
         """Return where an entry was written first: the tape may be a fork."""
@@ -242,7 +242,7 @@ class Closure:
             return
         if entry.kind == "event" and entry.name in CHAIN_EVENTS:
             self._match_record(place[0], entry)
-        elif self._is_made(place[0], entry) or self._follows(place[0], entry):
+        elif self._is_made(entry) or self._follows(place[0], entry):
             self.gone.add(place)
             if entry.name == TOOL_PENDING:
                 # What was decided about the call repeats its arguments.
@@ -310,7 +310,7 @@ class Closure:
             if (old := replaced_entry_id(entry)) is not None:
                 self.evidence.add(self.place(place[0], old))
         elif (turn := entry.meta.get("turn")) is not None:
-            self._turns.add((place[0], turn))
+            self._turns.add(turn)
 
     def _count(self, place: EntryLocation, entry: TapeEntry, *, listed: bool = True) -> None:
         self.counted.add(place)
@@ -325,12 +325,11 @@ class Closure:
         asks = tape == self.request[0] and turn == self._request_turn
         self.asking |= {one for one in sent if isinstance(one, str)} if asks else set()
         if asks or any((tape, one) in self._inbound for one in sent if isinstance(one, str)):
-            self._turns.add((tape, turn))
+            self._turns.add(turn)
 
-    def _is_made(self, tape: str, entry: TapeEntry) -> bool:
+    def _is_made(self, entry: TapeEntry) -> bool:
         """Return whether an entry was made in a turn that goes, or shows an erased file."""
-        turn = entry.meta.get("turn", entry.data.get("turn"))
-        if isinstance(turn, str) and (tape, turn) in self._turns and is_turn_output((turn,), entry):
+        if is_turn_output(self._turns, entry):
             return True
         shown = entry.kind == "tool_result" and entry.payload.get("name") in _FILE_READERS
         recalled = entry.data.get("extra") if entry.name == LOOP_STEP else None
@@ -383,7 +382,7 @@ class Closure:
         # What a model wrote may repeat what a fact says; what a person brought is no repetition.
         if self._of_facts.holds(texts):
             self._repeating.add(file)
-        turn = (str(entry.data.get("session")), entry.data.get("turn"))
+        turn = entry.data.get("turn")
         made = kept and entry.data.get("written") is True
         if self._asked.holds(texts) or (made and (turn in self._turns or file in self._repeating)):
             self._files.add(file)
@@ -466,7 +465,7 @@ class Closure:
             return ErasurePhase.BELIEVED, self._erasers[tape].clear(entry)
         if is_erased(entry) or entry.name in (FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT):
             return ErasurePhase.REPEATED, entry
-        if place in self.gone or self._is_made(place[0], entry):
+        if place in self.gone or self._is_made(entry):
             phase = ErasurePhase.SAID if place in self.said else ErasurePhase.REPEATED
             return phase, tombstone(entry)
         if place in self.summaries:
@@ -511,7 +510,7 @@ class Closure:
         return bare, beside
 
 
-def is_turn_output(turns: Collection[str], entry: TapeEntry) -> bool:
+def is_turn_output(turns: Collection[object], entry: TapeEntry) -> bool:
     """Return whether an entry was produced in one of these turns, not written by a person."""
     if not turns or entry.meta.get("turn", entry.data.get("turn")) not in turns:
         return False

@@ -7,7 +7,7 @@ Rule 3: the memory zone and its notes lose single lines, as each line is an entr
 Rule 4: a record keeps its number or id, its dates, versions and causes. Of a fact that is erased no
     text is left, and it ends. One that stays loses the quotes with erased words. A belief without
     remaining evidence, or with erased words, goes; of shared values and notes what has them.
-Rule 5: each record is cleared by its own content alone, so an entry agrees with the states after it.
+Rule 5: each record is cleared by its own content alone. Snapshots go.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bot.memory.records.event_names import COMMAND, FILE_EVENTS, HISTORY_EVENT, 
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import CHAIN_EVENTS
 from bot.memory.records.schedules import SCHEDULE_EVENTS
-from bot.memory.records.tombstones import ERASED_META_KEY, ERASED_TEXT, kept_meta, tombstone
+from bot.memory.records.tombstones import ERASED_TEXT, kept_meta, tombstone
 from bot.memory.session.state.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
@@ -88,13 +88,13 @@ _STRUCTURE = frozenset({"text", "if", "then", "a", "d", "why", "confidence", "fa
 RecordKey = tuple[str, Literal["value", "belief", "notes"], str]
 """Tape, kind of record, and the record's key or id on that tape."""
 
-_KINDS: tuple[tuple[str, Literal["value", "belief", "notes"], str, tuple[str, ...]], ...] = (
-    ("references", "value", "key", ("key", "value")),
-    ("patterns", "belief", "id", ("content",)),
-    ("problems", "notes", "id", ("name", "summary")),
-    ("working", "notes", "problem", WORKING_FIELDS),
-)
-"""Field of a change or state, kind, field with the id, fields with text."""
+RECORDS: dict[str, tuple[Literal["value", "belief", "notes"], str, tuple[str, ...]]] = {
+    "references": ("value", "key", ("key", "value")),
+    "patterns": ("belief", "id", ("content",)),
+    "problems": ("notes", "id", ("name", "summary")),
+    "working": ("notes", "problem", WORKING_FIELDS),
+}
+"""Of each field of a change that has records: their kind, the field with their id, those with text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +167,22 @@ class EntryEraser:
     # Records: facts, and those of the memory bus.
 
     def _chain(self, entry: TapeEntry) -> TapeEntry:
-        data = dict(entry.data)
-        if entry.name == BUS_EVENT:
-            bus, other = (
-                self._of_bus(),
-                data.keys() - _RECORD_LINKS - {place for place, *_ in _KINDS},
-            )
-            data |= {**bus.cleared(data), **{key: bus.without_words(data[key]) for key in other}}
-        if isinstance(ops := data.get("ops"), list):
-            data["ops"] = [self._operation(op) if isinstance(op, dict) else op for op in ops]
-        if isinstance(state := data.get("state"), dict):
-            data["state"] = self._state(state)
-        fresh = _with_data(entry, data)
-        if fresh is not entry and _says_nothing(data):
-            return fresh.with_meta(**{ERASED_META_KEY: True})
-        return fresh
+        data = without_state(entry).data
+        if entry.name != BUS_EVENT:
+            ops = data.get("ops")
+            fresh = [self._operation(op) for op in ops] if isinstance(ops, list) else ops
+            return _with_data(entry, {**data, **({"ops": fresh} if "ops" in data else {})})
+        bus = self._of_bus()
+        words = {
+            key: bus.without_words(value)
+            for key, value in data.items()
+            if key not in _RECORD_LINKS and key not in RECORDS
+        }
+        return _with_data(entry, {**data, **words, **bus.cleared(data)})
 
-    def _operation(self, operation: dict[str, Any]) -> dict[str, Any]:
+    def _operation(self, operation: Any) -> Any:
+        if not isinstance(operation, dict):
+            return operation
         fresh, gone = {**operation}, self._is_asked_for(operation.get("fact"))
         for name, value in operation.items():
             if name in ("fact", "closed") and isinstance(value, dict):
@@ -201,58 +200,42 @@ class EntryEraser:
         if gone and record.get("status") in ("active", "pending"):
             fresh["status"] = "retired"
         if isinstance(evidence := record.get("evidence"), list):
-            number = _number(record, "id")
-            fresh["evidence"] = [
-                self._evidence(one, number, gone=gone) if isinstance(one, dict) else one
-                for one in evidence
-            ]
+            number = -1 if gone else _number(record, "id")
+            fresh["evidence"] = [self._evidence(one, number) for one in evidence]
         return fresh
 
     def _is_asked_for(self, record: Any) -> bool:
         return _number(record, "id") in self.facts
 
-    def _evidence(self, record: dict[str, Any], fact: int, *, gone: bool) -> dict[str, Any]:
-        tape, fresh = str(record.get("tape")), {**record}
+    def _evidence(self, record: Any, fact: int) -> Any:
+        """Clear a piece of evidence of a fact with this number; of a fact that goes (-1), wholly."""
+        if not isinstance(record, dict):
+            return record
+        tape, gone = str(record.get("tape")), fact == -1
         place = (fact, tape, _number(record, "entry"))
-        if not gone and (place in self.quotes or self.holds(record.get("quote"))):
+        if not gone and self.holds(record.get("quote")):
             self.quotes.add(place)
-        if gone or place in self.quotes:
-            fresh["quote"] = ""
-        lost = gone or (tape, _number(record, "context_entry")) in self.entries
-        if "context" in record and (lost or self.holds(record["context"])):
-            fresh["context"] = ""
-        return fresh
+        lost = {"quote"} if gone or place in self.quotes else set()
+        context = (tape, _number(record, "context_entry"))
+        if gone or context in self.entries or self.holds(record.get("context")):
+            lost.add("context")
+        return {key: "" if key in lost else one for key, one in record.items()}
 
     def loses(self, fact: Fact) -> bool:
         """Return whether a fact's text has erased words, or no quote without them is left of it."""
-        if self.matcher.holds([fact.gloss, fact.subject]):
-            return True
         quotes = [one.quote for one in fact.evidence if one.quote]
-        return fact.quoted and bool(quotes) and all(self.matcher.holds([one]) for one in quotes)
-
-    def _state(self, state: dict[str, Any]) -> dict[str, Any]:
-        fresh = {**state}
-        if isinstance(facts := state.get("facts"), list):
-            fresh["facts"] = [self._fact(fact) for fact in facts if isinstance(fact, dict)]
-        if isinstance(held := state.get("compartments"), dict):
-            bus = self._of_bus()
-            cleared = fresh["compartments"] = {**held, **bus.cleared(held)}
-            if isinstance(versions := held.get("versions"), dict):
-                cleared["versions"] = {k: one for k, one in versions.items() if not bus.holds(k)}
-            if cleared.get("references") != held.get("references"):
-                # Cleared keys may have become equal: the newest must come last, since it counts.
-                cleared["references"].sort(key=lambda one: one.get("entry", 0))
-        return fresh
+        unquoted = bool(quotes) and all(self.matcher.holds([one]) for one in quotes)
+        return self.matcher.holds([fact.gloss, fact.subject]) or (fact.quoted and unquoted)
 
     def _of_bus(self) -> EntryEraser:
         return self if self.records is None else replace(self, matcher=self.records, records=None)
 
     def cleared(self, data: dict[str, Any]) -> dict[str, list[Any]]:
-        """Return the records of a change or a whole state of the compartments without erased words."""
-        clears = (self._value, self.belief, self._problem, self._notes)
+        """Return the records of a change of the compartments without erased words."""
+        clears = (self._value, self._belief, self._problem, self._notes)
         return {
             place: [clear(one) if isinstance(one, dict) else one for one in data[place]]
-            for (place, *_), clear in zip(_KINDS, clears, strict=True)
+            for place, clear in zip(RECORDS, clears, strict=True)
             if isinstance(data.get(place), list)
         }
 
@@ -260,9 +243,9 @@ class EntryEraser:
         self, tape: str, data: dict[str, Any]
     ) -> Iterator[tuple[RecordKey, dict[str, Any]]]:
         """Yield each record of a tape's change that loses text, with its content."""
-        fresh = self._of_bus().cleared(data)
-        for place, kind, name, words in _KINDS:
-            for old, new in zip(data.get(place) or (), fresh.get(place, ()), strict=False):
+        for place, fresh in self._of_bus().cleared(data).items():
+            kind, name, words = RECORDS[place]
+            for old, new in zip(data[place], fresh, strict=True):
                 if isinstance(old, dict) and any(old.get(one) != new.get(one) for one in words):
                     yield (tape, kind, str(old.get(name))), old
 
@@ -275,10 +258,7 @@ class EntryEraser:
         return fresh
 
     def _notes(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {
-            **record,
-            **{name: self._left(record[name]) for name in WORKING_FIELDS if name in record},
-        }
+        return {k: self._left(one) if k in WORKING_FIELDS else one for k, one in record.items()}
 
     def _left(self, value: Any) -> Any:
         """Return a value without the items, fields and texts that have erased words."""
@@ -289,51 +269,47 @@ class EntryEraser:
         return "" if self.holds(value) else value
 
     def _value(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Clear a version of a shared value; a list of texts loses its matching items only."""
+        """Clear a version of a shared value, which loses single items and fields if that is enough."""
         key, value, source = (record.get(name) for name in ("key", "value", "source"))
-        fresh = {**record}
+        fresh, left = {"source": source}, self._left(value)
         if self.holds(key):
             # Equal for all versions, even if a kill interrupted the erasure between two of them.
-            fresh |= {"key": f"{ERASED_TEXT} {record.get('created')}", "value": None}
-        elif value is not None and self.matcher.holds([str(key), *texts_in_value(value)]):
-            plain = isinstance(value, list) and all(isinstance(one, str) for one in value)
-            left = [one for one in value if not self.matcher.touches(one)] if plain else []
-            fresh["value"] = left or None
-        if fresh["value"] is None and value is not None:
-            fresh["erased"] = True
-        if isinstance(source, str) and source:
-            if parse_episode_id(source) is None:
-                fresh["source"] = self.without_words(source)
-            elif parse_episode_id(source) in self.entries and fresh["value"] is not None:
-                fresh["stale"] = True
-        return fresh
+            fresh["key"], left = f"{ERASED_TEXT} {record.get('created')}", None
+        elif left in ("", [], {}) or self.matcher.holds([str(key), *texts_in_value(left)]):
+            left = None
+        episode = parse_episode_id(source) if isinstance(source, str) else None
+        if episode is None:
+            fresh["source"] = self.without_words(source)
+        elif episode in self.entries and left is not None:
+            fresh["stale"] = True
+        gone = {"erased": True} if left is None and value is not None else {}
+        return _changed(record, **fresh, value=left, **gone)
 
-    def belief(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _belief(self, record: dict[str, Any]) -> dict[str, Any]:
         """Clear a belief: it loses erased evidence, and goes if that was all, or with its words."""
         evidence = record.get("evidence")
         rests_on = evidence if isinstance(evidence, list) else []
         left = [one for one in rests_on if not self._is_gone(one)]
-        fresh = {**record, "evidence": left}
         baseless = bool(rests_on) and not left
         if baseless or record.get("id") in self.beliefs or self.holds(record.get("content")):
-            return {**fresh, "content": {"text": ""}, "status": "retired", "reason": ""}
-        return fresh | (
-            {"reason": self.without_words(fresh["reason"])} if "reason" in fresh else {}
-        )
+            gone = {"content": {"text": ""}, "status": "retired", "reason": ""}
+            return _changed(record, evidence=left, **gone)
+        reason = self.without_words(record.get("reason"))
+        return _changed(record, evidence=left if rests_on else evidence, reason=reason)
 
     def _is_gone(self, evidence: Any) -> bool:
-        if not isinstance(evidence, str):
-            return False
-        if evidence.isascii() and evidence.isdecimal():
-            return int(evidence) in self.facts
-        return evidence in self.beliefs or parse_episode_id(evidence) in self.entries
+        told = str(evidence)
+        number = int(told) if told.isascii() and told.isdecimal() else 0
+        return (
+            number in self.facts or told in self.beliefs or parse_episode_id(told) in self.entries
+        )
 
     def with_baseless(self, beliefs: Collection[dict[str, Any]]) -> EntryEraser:
         """Return the eraser that knows which of a tape's beliefs go: by their text, or as no evidence remains."""
         gone: frozenset[str] = frozenset()
         while True:
             bus = replace(self._of_bus(), beliefs=gone)
-            cleared = [bus.belief(one) for one in beliefs]
+            cleared = bus.cleared({"patterns": beliefs}).get("patterns", ())
             found = {str(one["id"]) for one in cleared if not any(one["content"].values())}
             if found <= gone:
                 return replace(self, beliefs=gone)
@@ -349,6 +325,11 @@ class EntryEraser:
             return _mapped(value, lambda text: text and ERASED_TEXT, _CODE)
         holds = not self.matcher.is_empty and self.matcher.holds(texts_in_value(value))
         return _mapped(value, self._mark, _CODE) if holds else value
+
+
+def without_state(entry: TapeEntry) -> TapeEntry:
+    """Return an entry of records without a snapshot: a fold reads what came before instead."""
+    return _with_data(entry, {key: one for key, one in entry.data.items() if key != "state"})
 
 
 def entry_texts(entry: TapeEntry) -> list[str]:
@@ -429,13 +410,9 @@ def _with_data(entry: TapeEntry, data: dict[str, Any]) -> TapeEntry:
     return replace(entry, payload={**entry.payload, "data": data})
 
 
-def _says_nothing(data: dict[str, Any]) -> bool:
-    """Return whether a change holds only shared values, all of them erased."""
-    values = data.get("references")
-    if not isinstance(values, list) or not values:
-        return False
-    alone = not any(data.get(place) for place, *_ in _KINDS if place != "references")
-    return alone and all(isinstance(one, dict) and one.get("erased") is True for one in values)
+def _changed(record: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a record with other values in some fields; without them those that it has not anyway."""
+    return {**record, **{key: one for key, one in fields.items() if one != record.get(key)}}
 
 
 def _number(record: Any, name: str) -> int:
