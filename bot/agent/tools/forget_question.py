@@ -7,7 +7,7 @@ from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
 from bot.core.errors import MemoryRefused
 from bot.memory.erasure.closure import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector
-from bot.memory.erasure.erasure_messages import question, question_summary
+from bot.memory.erasure.erasure_messages import ASKED_TEXT, question
 from bot.memory.erasure.erasure_query import parse_query
 from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
 from bot.memory.records.conversation_entries import inbound_ids
@@ -47,7 +47,7 @@ async def ask_to_forget(what: str, context: ToolContext) -> ToolOutcome:
     with readers_language():
         text, buttons = question(request.id, found, context.zone.timezone)
     return ToolOutcome(
-        question_summary(found),
+        ASKED_TEXT,
         extra_entries=[request_event(found, request.id, senders)],
         buttons=tuple(buttons),
         question=text,

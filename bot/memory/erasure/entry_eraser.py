@@ -22,44 +22,27 @@ from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.gate.reference_values import texts_in_value
 from bot.memory.records.compartment_records import WORKING_FIELDS
 from bot.memory.records.compartments import BUS_EVENT
-from bot.memory.records.conversation_entries import (
-    CONVERSATION_KINDS,
-    LOOP_STEP,
-    PROBLEM_ANCHOR_PREFIX,
-    TURN_END,
-    TURN_START,
-)
+from bot.memory.records.conversation_entries import CONVERSATION_KINDS, LOOP_STEP
 from bot.memory.records.episodes import parse_episode_id
-from bot.memory.records.event_names import COMMAND, FILE_EVENTS, HISTORY_EVENT, REPLY
+from bot.memory.records.event_names import COMMAND, FILE_EVENTS, REPLY
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import CHAIN_EVENTS
-from bot.memory.records.schedules import SCHEDULE_EVENTS
 from bot.memory.records.tombstones import ERASED_TEXT, kept_meta, tombstone
-from bot.memory.session.state.session_fold import (
-    CONSOLIDATION_FAILED_EVENT,
-    SCOPE_EVENT,
-    SESSION_MARK_EVENT,
-)
-from bot.memory.session.state.turn_fold import DELIVERY, TURN_RESUME
 from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.session.state.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.store import HEADER_EVENT
 
 _ZONE = frozenset({LONG_TERM_EVENT, DAILY_EVENT, SHARED_EVENT, REFERENCE_EVENT})
 _WHOLE = frozenset({REPLY, COMMAND, LOOP_STEP, "task.run"})
-_KNOWN = (
-    frozenset({TURN_START, TURN_END, TURN_RESUME, DELIVERY, HISTORY_EVENT, MEMORY_UNDONE_EVENT})
-    | {SCOPE_EVENT, SESSION_MARK_EVENT, CONSOLIDATION_FAILED_EVENT}
-    | _WHOLE
-    | _ZONE
-    | SCHEDULE_EVENTS
+_OWN_EVENTS = (
+    *("turn.", "loop.", "task.", "reply", "command", "delivery", "memory.", "session."),
+    *("consolidation.", "schedule.", "timezone.", "quiet."),
 )
 """Events whose ids and links have known keys; in all other events every text may go."""
 
@@ -73,7 +56,7 @@ _PROGRAMS = frozenset({"role", "calls", "call_id", "name", "status", "origin"})
 """Keys in the payload of messages, calls and results with the program's own words."""
 
 _ANCHOR_LINKS = frozenset({"owner", "parent", "reason", "source", "problem"})
-_OWN_ANCHORS = ("session/", "auto_handoff/", "memory/", PROBLEM_ANCHOR_PREFIX)
+_OWN_ANCHORS = ("session/", "auto_handoff/", "memory/", "problem/")
 
 _CODE = "code"
 """Key in reasons, whose value is no text."""
@@ -355,7 +338,7 @@ def _map_texts(entry: TapeEntry, change: Callable[[str], str]) -> TapeEntry:
         # Of a header, only the title may change.
         payload["data"] = _fields(entry.data, change, entry.data.keys() - {"title"})
     elif entry.kind == "event":
-        known = entry.name in _KNOWN
+        known = str(entry.name).startswith(_OWN_EVENTS)
         links = _LINKS - {"name", "files"} if entry.name in (COMMAND, REPLY) else _LINKS
         payload["data"] = _fields(entry.data, change, links if known else (), keys=not known)
     else:

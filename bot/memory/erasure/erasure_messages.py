@@ -23,9 +23,12 @@ from bot.memory.records.transcript import message_content, shown_entry_time, spe
 OUT_OF_REACH_TEXT = N_(
     "I cannot erase this platform's copy of the chat, the logs of the model's provider, or backups."
 )
+ASKED_TEXT = (
+    # for the model
+    "Nothing is erased yet: below your answer the user sees the list of what was found, and is asked "
+    "to confirm with a button or a plain yes."
+)
 NOTHING_FOUND_TEXT = N_("I found nothing with this that I may erase.")
-_MAX_LISTED_FACTS = 15
-_MAX_SAME = 10
 _MOST_IN_EXAMPLE = 10
 _EXCERPT = 120
 _BUTTONS = 4
@@ -58,17 +61,14 @@ class ErasureResult:
 
 def list_items(found: Closure) -> list[ErasureItem]:
     """Return the items of a question, in the order in which they are shown: last what is kept."""
-    numbers = [fact.id for fact in found.home_facts()]
-    items = [ErasureItem("fact", (number,)) for number in numbers[:_MAX_LISTED_FACTS]]
-    if more := tuple(numbers[_MAX_LISTED_FACTS:]):
-        items.append(ErasureItem("facts", more))
+    items = [ErasureItem("fact", (fact.id,)) for fact in found.home_facts()]
     items += [ErasureItem("message", location=place) for place in found.listed]
     if len(found.counted) > len(found.listed):
         items.append(ErasureItem("messages"))
     if found.records:
         items.append(ErasureItem("held"))
     _bare, beside = found.staying_facts()
-    items += [ErasureItem("same", (one.id,)) for one in beside[:_MAX_SAME]]
+    items += [ErasureItem("same", (one.id,)) for one in beside]
     return items + [ErasureItem("near", location=place) for place in found.near]
 
 
@@ -158,25 +158,9 @@ def _effects(found: Closure) -> Iterator[str]:
         yield _others(len(found.not_permitted))
 
 
-def question_summary(found: Closure) -> str:
-    """Return what a confirmation asks, for the model: counts, without the words."""
-    said = _said_and_files(len(found.counted), found.file_count)
-    parts = [_facts(len(found.home_facts())), said, *_record_phrases(count_records(found.records))]
-    kept = sum(item.is_kept for item in list_items(found))
-    items = f"{kept} item{'s' * (kept != 1)}"  # for the model
-    more = f"; {items} beside stay unless picked" if kept else ""  # for the model
-    return (
-        # for the model
-        f"Found: {', '.join(parts)}{more}. Nothing is erased yet: below your answer the user sees "
-        "the list and is asked to confirm with a button or a plain yes."
-    )
-
-
 def _item(item: ErasureItem, found: Closure, timezone: tzinfo | None) -> str:
     if item.kind in ("fact", "same"):
         return _fact(found.scopes[found.home][item.facts[0]])
-    if item.kind == "facts":
-        return ngettext("{n} more fact", "{n} more facts", len(item.facts))
     if item.kind == "held":
         return _joined(_record_phrases(count_records(found.records)))
     if item.kind == "messages":

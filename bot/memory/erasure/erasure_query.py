@@ -18,7 +18,7 @@ _NUMBERS = LazyPattern(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 class ErasureItem:
     """One numbered item of a question, which a person may erase or keep: ids, never text."""
 
-    kind: Literal["fact", "facts", "message", "messages", "held", "same", "near"]
+    kind: Literal["fact", "message", "messages", "held", "same", "near"]
     facts: tuple[int, ...] = ()
     location: EntryLocation = ("", 0)
 
