@@ -128,7 +128,7 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
         # What an owner may erase besides was not shown to whoever asked.
         found = await context.preview_erasure(query, entry)
         within = {fact.id for fact in found.home_facts()} <= only.facts
-        more = None if within and len(found.counted) <= only.messages else found
+        more = None if within and len(found.counted()) <= only.messages else found
     erased = more or await context.erase(query, entry, (only.facts, only.messages))
     if not isinstance(erased, Closure):
         return CommandReply(erased.description())

@@ -37,7 +37,7 @@ from bot.memory.records.fact import Fact, comparison_key, evidence_list_from_jso
 from bot.memory.records.fact_fold import CHAIN_EVENTS
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.pending_calls import TOOL_PENDING
-from bot.memory.records.tombstones import ERASED_TEXT, is_erased, tombstone
+from bot.memory.records.tombstones import is_erased, tombstone
 from bot.memory.records.transcript import sender_id
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
@@ -70,6 +70,18 @@ class ErasurePhase(IntEnum):
     REQUESTED = 4
 
 
+class Fate(IntEnum):
+    """Why an entry goes as a whole; of several reasons the last counts."""
+
+    MADE = 1
+    """It was made from what goes, or is a copy."""
+    SUMMARY = 2
+    SAID = 3
+    """A person said it, it is a file, or facts rest on it; a person is told how many such entries go."""
+    UNCOUNTED = 4
+    """The same, but it asks for the erasure, belongs to a file, or was erased before."""
+
+
 @dataclass(frozen=True, slots=True)
 class ErasureRights:
     """What a person may erase from a tape."""
@@ -100,9 +112,13 @@ class Closure:
         tapes: The tapes to go through, and whether the person's memory cites each; of others only
             repetitions go.
         origins: The tape that a fork copied, with the last id that it copied.
-        gone: Entries that become tombstones, or are some; ``said`` are those of a person, and files;
-            ``counted`` are these but for what asks.
-        blobs: Files of these entries, which may be in use elsewhere.
+        facts: Facts that go, by the scope's tape and number.
+        fates: Entries that go.
+        evidence: Entries that erased facts rest on.
+        listed: The first of the messages and files that go, for the preview.
+        blobs: Files of entries that go, which may be in use elsewhere.
+        records: Records of the memory bus that lose text.
+        not_permitted: What was found but is not the person's alone.
         near: Messages that a search found near; they stay.
         repeated: How many other entries hold the words.
         everybodys: Whether it is shared with the workspace, so that every tape may repeat it.
@@ -120,14 +136,11 @@ class Closure:
     origins: dict[str, EntryLocation] = field(default_factory=dict)
     request: EntryLocation = ("", 0)
     facts: dict[EntryLocation, Fact] = field(default_factory=dict)
-    gone: set[EntryLocation] = field(default_factory=set)
-    said: set[EntryLocation] = field(default_factory=set)
-    counted: set[EntryLocation] = field(default_factory=set)
+    fates: dict[EntryLocation, Fate] = field(default_factory=dict)
     listed: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
     near: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
     blobs: set[str] = field(default_factory=set)
     records: set[RecordKey] = field(default_factory=set)
-    summaries: set[EntryLocation] = field(default_factory=set)
     not_permitted: set[EntryLocation] = field(default_factory=set)
     evidence: set[EntryLocation] = field(default_factory=set)
     repeated: int = 0
@@ -171,8 +184,8 @@ class Closure:
     @property
     def size(self) -> int:
         """How much was found so far."""
-        found = (self.facts, self.gone, self.evidence, self.asking, self._turns, self._files)
-        return sum(map(len, (*found, self.matcher.passages)))
+        sets = (self.evidence, self.asking, self._turns, self._files, self.matcher.passages)
+        return len(self.facts) + len(self.fates) + sum(len(one) for one in sets)
 
     def requested_by(self, tape: str, entry: TapeEntry) -> None:
         """Note the entry that asks: it goes, with the turn that it belongs to."""
@@ -226,29 +239,35 @@ class Closure:
         place = self._place_of(tape, entry)
         if self.tapes[tape]:
             self._match(place, entry)
-        if place in self.gone or is_erased(entry):
+        if is_erased(entry):
+            self._goes_as(Fate.MADE, place)
+        if place in self.fates:
             # Records may name the copy.
-            self.gone |= {place, (tape, entry.id)}
+            self._goes_as(Fate.MADE, (tape, entry.id))
         elif is_persons_entry(entry) and entry.kind == "message":
             # What it quotes is no word of its author.
             for text in message_texts(replace(entry, meta={**entry.meta, "quote": None})):
                 self._elsewhere |= self.matcher.passages_in(text)
 
+    def _goes_as(self, fate: Fate, place: EntryLocation) -> None:
+        self.fates[place] = max(fate, self.fates.get(place, fate))
+
+    def _was_said(self, place: EntryLocation) -> bool:
+        return self.fates.get(place, Fate.MADE) >= Fate.SAID
+
     def _match(self, place: EntryLocation, entry: TapeEntry) -> None:
-        if entry.kind == "tool_result":
-            self.blobs |= blobs_in(entry)
         if entry.kind == "event" and entry.name in FILE_EVENTS:
             self._match_file(place, entry)
             return
         if entry.kind == "event" and entry.name in CHAIN_EVENTS:
             self._match_record(place[0], entry)
         elif self._is_made(entry) or self._follows(place[0], entry):
-            self.gone.add(place)
+            self._goes_as(Fate.MADE, place)
             if entry.name == TOOL_PENDING:
                 # What was decided about the call repeats its arguments.
                 self.matcher.add_passage(str(entry.data.get("arguments") or ""))
         elif self._summarizes(place[0], entry):
-            self.summaries.add(place)
+            self._goes_as(Fate.SUMMARY, place)
             self._add_passages(str(entry.data.get("entry") or ""))
         if self._goes(place, entry):
             if is_persons_entry(entry) and not self.rights.may_erase_message(place[0], entry):
@@ -265,10 +284,7 @@ class Closure:
             return False
         if place == self.request or place in self.query.entries:
             return True
-        if said and (
-            (place[0], replaced_entry_id(entry)) in self.said
-            or self._sent(place, entry) & self._inbound
-        ):
+        if said and not self._inbound.isdisjoint(self._sent(place, entry)):
             return True
         found = place in self.evidence
         if said and (entry.kind == "message" or attachments_in(entry.meta)):
@@ -293,29 +309,20 @@ class Closure:
         if said and "inbound" not in entry.meta:
             self._after = place[0]
         asks = place == self.request and place not in self.query.entries
-        if asks or self.is_request(place, entry):
-            self.counted.discard(place)
-            self.listed.pop(place, None)
-        elif place not in self.said and not is_erased(entry):
-            self._count(place, entry, listed=said)
+        if asks or self.is_request(place, entry) or is_erased(entry):
+            self._goes_as(Fate.UNCOUNTED, place)
+        else:
+            self._goes_as(Fate.SAID, place)
             # What a schedule says is said again when it is due.
             texts = entry_texts(entry) if entry.kind == "event" else []
             for text in message_texts(entry) if said else texts:
                 self._add_passages(text)
-        self.gone.add(place)
-        self.said.add(place)
-        self.blobs |= blobs_in(entry)
         if said:
             self._inbound |= self._sent(place, entry)
             if (old := replaced_entry_id(entry)) is not None:
                 self.evidence.add(self.place(place[0], old))
         elif (turn := entry.meta.get("turn")) is not None:
             self._turns.add(turn)
-
-    def _count(self, place: EntryLocation, entry: TapeEntry, *, listed: bool = True) -> None:
-        self.counted.add(place)
-        if listed and len(self.listed) < _LISTED:
-            self.listed[place] = entry
 
     def _note_turn(self, tape: str, mark: TapeEntry) -> None:
         """Note a turn that answers what is erased, and the messages of the turn that asks."""
@@ -348,7 +355,8 @@ class Closure:
         span = entry.data.get("range") if entry.kind == "event" else None
         if entry.name != HISTORY_EVENT or not isinstance(span, list) or len(span) != 2:
             return False
-        return any(name == tape and span[0] <= number <= span[1] for name, number in self.counted)
+        first, last = span
+        return any(name == tape and first <= number <= last for name, number in self.counted())
 
     def _match_record(self, tape: str, entry: TapeEntry) -> None:
         """Add evidence that later versions of erased facts dropped; note beliefs, and what is shared."""
@@ -386,21 +394,16 @@ class Closure:
         made = kept and entry.data.get("written") is True
         if self._asked.holds(texts) or (made and (turn in self._turns or file in self._repeating)):
             self._files.add(file)
-        if kept and file in self._files and place not in self.said:
+        if kept and file in self._files:
             if not (self.rights.everything or entry.data.get("by") in self.rights.identities):
                 self.not_permitted.add(place)
-                return
-            if not self.query.picks(place):
-                return
-            self._file_names.add(str(entry.data.get("name")))
-            # The messages that brought the same file go with it.
-            self._file_blobs |= blobs_in(entry)
-            self.blobs |= blobs_in(entry)
-            self._count(place, entry)
-        elif (place[0], entry.data.get("kept")) not in self.said:
-            return
-        self.gone.add(place)
-        self.said.add(place)
+            elif self.query.picks(place):
+                self._file_names.add(str(entry.data.get("name")))
+                # The messages that brought the same file go with it.
+                self._file_blobs |= blobs_in(entry)
+                self._goes_as(Fate.SAID, place)
+        elif self._was_said((place[0], entry.data.get("kept") or 0)):
+            self._goes_as(Fate.UNCOUNTED, place)
 
     # What stays, and what is replaced.
 
@@ -429,7 +432,7 @@ class Closure:
                 if self.place(scope, fact.admitted) == self.place(tape, fact.admitted)
             }
             records = (bus if own else repeated) if self.query.takes_records else None
-            eraser = EntryEraser(words, numbers, self.gone, records=records)
+            eraser = EntryEraser(words, numbers, self.fates, records=records)
             beliefs = [one for (name, _), one in self._beliefs.items() if name == tape]
             self._erasers[tape] = eraser.with_baseless(beliefs)
 
@@ -443,13 +446,16 @@ class Closure:
             self.records |= {one for one, _ in self._erasers[tape].affected(tape, entry.data)}
         if (found := self.replacement(tape, entry)) is None:
             return
-        known = self.spans.setdefault(found[0], {})
+        phase, fresh = found
+        known = self.spans.setdefault(phase, {})
         known[tape] = (known.get(tape, (entry.id, 0))[0], entry.id)
-        turn = entry.meta.get("turn", entry.data.get("turn"))
+        self.blobs |= blobs_in(entry) - blobs_in(fresh)
+        place, turn = self._place_of(tape, entry), entry.meta.get("turn", entry.data.get("turn"))
+        shown = is_persons_entry(entry) or entry.name == FILE_KEPT
+        if shown and self.fates.get(place) is Fate.SAID and len(self.listed) < _LISTED:
+            self.listed[place] = entry
         asks = turn is not None and turn == self._request_turn
-        self.repeated += bool(
-            self.matcher.needles and found[0] is ErasurePhase.REPEATED and not asks
-        )
+        self.repeated += bool(self.matcher.needles and phase is ErasurePhase.REPEATED and not asks)
 
     def replacement(self, tape: str, entry: TapeEntry) -> tuple[ErasurePhase, TapeEntry] | None:
         """Return the phase and the replacement of an entry; None if it stays as it is."""
@@ -465,12 +471,9 @@ class Closure:
             return ErasurePhase.BELIEVED, self._erasers[tape].clear(entry)
         if is_erased(entry) or entry.name in (FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT):
             return ErasurePhase.REPEATED, entry
-        if place in self.gone or self._is_made(entry):
-            phase = ErasurePhase.SAID if place in self.said else ErasurePhase.REPEATED
-            return phase, tombstone(entry)
-        if place in self.summaries:
-            data = {**entry.data, "entry": ERASED_TEXT}
-            return ErasurePhase.REPEATED, replace(entry, payload={**entry.payload, "data": data})
+        if place in self.fates or self._is_made(entry):
+            said = self._was_said(place)
+            return ErasurePhase.SAID if said else ErasurePhase.REPEATED, tombstone(entry)
         return ErasurePhase.REPEATED, self._erasers[tape].clear(entry)
 
     def eraser(self, tape: str) -> EntryEraser:
@@ -483,12 +486,21 @@ class Closure:
     def is_empty(self) -> bool:
         """Whether nothing was found except the request itself."""
         believed = any(fact.gloss for fact in self.facts.values())
-        return not (believed or self.counted or self.records or self.repeated)
+        return not (believed or self.counted() or self.records or self.repeated)
+
+    def counted(self) -> list[EntryLocation]:
+        """Return the messages and files to erase, but for those that ask."""
+        return [place for place, fate in self.fates.items() if fate is Fate.SAID]
+
+    @property
+    def summaries(self) -> int:
+        """Number of summaries to erase."""
+        return sum(fate is Fate.SUMMARY for fate in self.fates.values())
 
     @property
     def file_count(self) -> int:
         """Number of files to erase; a former version counts as one."""
-        return sum(tape.startswith(FILES_PREFIX) for tape, _ in self.counted)
+        return sum(tape.startswith(FILES_PREFIX) for tape, _ in self.counted())
 
     def home_facts(self) -> list[Fact]:
         """Return the facts to erase that the person knows by their numbers."""
@@ -505,7 +517,7 @@ class Closure:
             quotes = [one.quote for one in fact.evidence if one.quote]
             if quotes and all(self.matcher.holds([one]) for one in quotes):
                 bare.append(fact)
-            elif any(self.place(*one.place) in self.counted for one in fact.evidence):
+            elif any(self.fates.get(self.place(*one.place)) is Fate.SAID for one in fact.evidence):
                 beside += [fact] if self.rights.may_erase_fact(fact) else []
         return bare, beside
 

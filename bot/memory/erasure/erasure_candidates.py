@@ -94,7 +94,7 @@ class CandidateCollector:
         for tape in found.tapes:
             found.seen[tape] = await visit_entries(self.store, tape, partial(found.count, tape))
         words = [needle.strip() for needle in query.needles]
-        said = found.home_facts() or found.counted
+        said = found.home_facts() or found.counted()
         if not said and len(words) > 1 and query.takes_all and not query.entries:
             found.near = await self._near(found, " ".join(words))
         return found

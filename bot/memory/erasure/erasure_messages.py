@@ -63,7 +63,7 @@ def list_items(found: Closure) -> list[ErasureItem]:
     """Return the items of a question, in the order in which they are shown: last what is kept."""
     items = [ErasureItem("fact", (fact.id,)) for fact in found.home_facts()]
     items += [ErasureItem("message", location=place) for place in found.listed]
-    if len(found.counted) > len(found.listed):
+    if len(found.counted()) > len(found.listed):
         items.append(ErasureItem("messages"))
     if found.records:
         items.append(ErasureItem("held"))
@@ -130,14 +130,14 @@ def _effects(found: Closure) -> Iterator[str]:
             "{n} records of facts that have ended or are shared.",
             len(found.facts),
         )
-    if found.counted:
-        told = _said_and_files(len(found.counted), found.file_count)
+    if found.counted():
+        told = _said_and_files(len(found.counted()), found.file_count)
         yield _("{items} in all, with the answers.", items=told)
     if found.summaries:
         yield ngettext(
             "{n} summary in the history that was made from it.",
             "{n} summaries in the history that were made from it.",
-            len(found.summaries),
+            found.summaries,
         )
     if found.repeated:
         yield ngettext(
@@ -164,7 +164,7 @@ def _item(item: ErasureItem, found: Closure, timezone: tzinfo | None) -> str:
     if item.kind == "held":
         return _joined(_record_phrases(count_records(found.records)))
     if item.kind == "messages":
-        more = len(found.counted) - len(found.listed)
+        more = len(found.counted()) - len(found.listed)
         return ngettext("{n} more message", "{n} more messages", more)
     entry = {**found.listed, **found.near}[item.location]
     if entry.name == FILE_KEPT:

@@ -79,7 +79,7 @@ def request_event(found: Closure, request: int, askers: Collection[str]) -> Tape
     """Build the event that records what the confirmation listed."""
     facts = frozenset(fact.id for fact in found.home_facts())
     items = tuple(list_items(found))
-    shown = PendingErasure(request, frozenset(askers), facts, len(found.counted), items)
+    shown = PendingErasure(request, frozenset(askers), facts, len(found.counted()), items)
     return event(FORGET_REQUESTED_EVENT, _PENDING.dump_python(shown, mode="json"))
 
 

@@ -101,7 +101,7 @@ class Eraser:
             facts, messages = shown
             if not {fact.id for fact in found.home_facts()} <= facts:
                 return found
-            if len(found.counted) > messages + max(3, messages // 2):
+            if len(found.counted()) > messages + max(3, messages // 2):
                 return found
             tapes = {*found.tapes}
             async with doors.erase_lock(tapes), self._lock_sessions(tapes):
@@ -166,7 +166,7 @@ class Eraser:
         await self._erase_since(found, seen)
         erased = ErasureResult(
             tuple(sorted(shown[0] | {fact.id for fact in found.home_facts()})),
-            max(shown[1], len(found.counted)),
+            max(shown[1], len(found.counted())),
             places,
             len(found.not_permitted),
             count_records(found.records),
