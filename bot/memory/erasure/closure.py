@@ -454,8 +454,9 @@ class Closure:
         shown = is_persons_entry(entry) or entry.name == FILE_KEPT
         if shown and self.fates.get(place) is Fate.SAID and len(self.listed) < _LISTED:
             self.listed[place] = entry
-        asks = turn is not None and turn == self._request_turn
-        self.repeated += bool(self.matcher.needles and phase is ErasurePhase.REPEATED and not asks)
+        if phase is ErasurePhase.REPEATED and (turn is None or turn != self._request_turn):
+            holds = bool(self.matcher.needles) and self._asked.holds(entry_texts(entry))
+            self.repeated += holds
 
     def replacement(self, tape: str, entry: TapeEntry) -> tuple[ErasurePhase, TapeEntry] | None:
         """Return the phase and the replacement of an entry; None if it stays as it is."""
