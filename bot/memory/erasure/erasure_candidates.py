@@ -182,11 +182,6 @@ async def visit_entries(
     with suppress(TapeNotFound):
         async with aclosing(read_batches(store, tape, first, through)) as parts:
             async for entries in parts:
-                await anyio.to_thread.run_sync(_look, look, entries)
+                await anyio.to_thread.run_sync(list, map(look, entries))
                 done = entries[-1].id if entries else done
     return done
-
-
-def _look(look: Callable[[TapeEntry], object], piece: list[TapeEntry]) -> None:
-    for entry in piece:
-        look(entry)
