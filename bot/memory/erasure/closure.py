@@ -352,7 +352,7 @@ class Closure:
 
     def _summarizes(self, tape: str, entry: TapeEntry) -> bool:
         """Return whether an entry is a summary that an erased message is a part of."""
-        span = entry.data.get("range") if entry.kind == "event" else None
+        span = entry.data.get("range") if entry.kind == "event" and not is_erased(entry) else None
         if entry.name != HISTORY_EVENT or not isinstance(span, list) or len(span) != 2:
             return False
         first, last = span
