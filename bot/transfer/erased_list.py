@@ -15,7 +15,7 @@ import json
 import logging
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -26,10 +26,8 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import Clock, format_time
 from bot.core.files import PRIVATE_FILE, list_files_below, write_all
 from bot.memory.erasure.entry_eraser import EntryEraser
-from bot.memory.erasure.erasure_query import EntryLocation
-from bot.memory.erasure.persons_entries import blobs_in
-from bot.memory.erasure.record_eraser import RecordEraser
-from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.erasure.persons_entries import EntryLocation, blobs_in
+from bot.memory.erasure.text_matcher import EVERYTHING, TextMatcher
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.fact_fold import CHANGE_EVENTS
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
@@ -204,10 +202,11 @@ async def _erase_tape(
         parts = {int(number): digest for number, digest in line["parts"].items()}
         for number in sorted(one for one in (*line["ids"], *parts) if one <= version):
             for entry in await store.read(tape, number, number):
-                if entry_digest(entry) == parts.get(number):
+                if parts.get(number) == entry_digest(entry):
                     continue
-                matcher = _Everything() if entry.name == BUS_EVENT else TextMatcher()
-                eraser = RecordEraser(matcher, facts, places, beliefs, quotes=quotes)
+                by_number = entry.name in CHANGE_EVENTS - {BUS_EVENT}
+                words = TextMatcher() if by_number else EVERYTHING
+                eraser = EntryEraser(words, facts, places, beliefs, quotes=quotes)
                 new = _erased(entry, eraser, whole=number not in parts)
                 if str(entry.meta.get("ts", "")) <= at and new != entry:
                     fresh.append(new)
@@ -215,25 +214,8 @@ async def _erase_tape(
     return changed
 
 
-def _erased(entry: TapeEntry, eraser: RecordEraser, *, whole: bool) -> TapeEntry:
+def _erased(entry: TapeEntry, eraser: EntryEraser, *, whole: bool) -> TapeEntry:
     if is_erased(entry):
         return entry
-    if entry.kind == "event" and entry.name in CHANGE_EVENTS:
-        return eraser.clear(entry)
-    if whole:
-        return tombstone(entry)
-    return EntryEraser(_Everything()).clear(entry)
-
-
-class _Everything(TextMatcher):
-    """Matches every text."""
-
-    @property
-    def is_empty(self) -> bool:
-        return False
-
-    def holds(self, texts: Iterable[str]) -> bool:
-        return any(texts)
-
-    def touches(self, text: str) -> bool:
-        return bool(text)
+    record = entry.kind == "event" and entry.name in CHANGE_EVENTS
+    return tombstone(entry) if whole and not record else eraser.clear(entry)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import joined
@@ -15,17 +16,12 @@ from bot.bus import Button
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import N_, _
 from bot.core.patterns import LazyPattern
-from bot.memory.erasure.erasure_candidates import ErasurePreview
-from bot.memory.erasure.erasure_messages import (
-    NOTHING_FOUND_TEXT,
-    confirmation_buttons,
-    confirmation_instructions,
-    confirmation_text,
-)
+from bot.memory.erasure.closure import Closure
+from bot.memory.erasure.erasure_messages import NOTHING_FOUND_TEXT, question
 from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
 from bot.memory.erasure.erasure_requests import (
     PendingErasure,
-    confirmed_query,
+    RequestGone,
     find_erasure_result,
     find_pending_erasure,
     request_event,
@@ -46,8 +42,6 @@ _PICKED = LazyPattern(
     r"(?P<form>yes|only|no)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )
-_KEPT = N_("Nothing was erased.")
-_MORE = N_("This would now erase more than I showed.")
 
 
 async def forget(arguments: str, context: CommandContext) -> CommandReply:
@@ -76,22 +70,15 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
     query = parse_query(arguments)
     if query is None:
         return CommandReply(_(_USAGE))
-    preview = await context.preview_erasure(query)
-    if preview.is_empty and not preview.near:
-        return await _nothing(query, preview, context)
-    note = request_event(preview, context.command_entry.id, {context.author.id})
-    return _question(preview, context.command_entry.id, context, note)
+    found = await context.preview_erasure(query)
+    if found.is_empty and not found.near:
+        return await _nothing(query, found, context)
+    note = request_event(found, context.command_entry.id, {context.author.id})
+    return _question(found, context.command_entry.id, context, note)
 
 
-async def _nothing(
-    query: ErasureQuery, preview: ErasurePreview, context: CommandContext
-) -> CommandReply:
-    if preview.not_permitted_count:
-        await context.drop_request(query)
-        return CommandReply(
-            _("The matches are not yours alone. Only an owner may erase what others said.")
-        )
-    if query.facts:
+async def _nothing(query: ErasureQuery, found: Closure, context: CommandContext) -> CommandReply:
+    if query.facts and not found.not_permitted:
         return CommandReply(
             _(
                 "There is no fact {numbers}. `/memory` lists the facts. To forget a number in the text, "
@@ -101,35 +88,32 @@ async def _nothing(
         )
     # Only the request itself contains the words.
     await context.drop_request(query)
-    return CommandReply(_(NOTHING_FOUND_TEXT))
+    theirs = N_("The matches are not yours alone. Only an owner may erase what others said.")
+    return CommandReply(_(theirs if found.not_permitted else NOTHING_FOUND_TEXT))
+
+
+async def _refused(request: int, context: CommandContext) -> CommandReply:
+    with suppress(RequestGone):
+        await _waiting(request, context)
+    return CommandReply(_("Nothing was erased."))
+
+
+async def _waiting(request: int, context: CommandContext) -> tuple[TapeEntry, PendingErasure]:
+    """Return a request that waits for this person's answer, and what was shown for it."""
+    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
+    if context.author.role != "owner" and context.author.id not in shown.askers:
+        raise MemoryRefused(_("only the person who asked, or an owner, may confirm it"))
+    return entry, shown
 
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
     """Show what a selection of an earlier request's pieces would erase, and what stays."""
-    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(shown, context)
-    if not picked:
-        shown.narrowed(picked)
-    _only, query = confirmed_query(entry, shown, picked)
-    preview = await context.preview_erasure(query, entry)
-    if preview.is_empty:
+    entry, shown = await _waiting(request, context)
+    _only, query = shown.confirmed(entry, picked or [0])
+    found = await context.preview_erasure(query, entry)
+    if found.is_empty:
         return CommandReply(_(NOTHING_FOUND_TEXT))
-    return _question(preview, request, context, picked=picked)
-
-
-async def _refused(request: int, context: CommandContext) -> CommandReply:
-    try:
-        _entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
-    except MemoryRefused:
-        pass  # it waits no more
-    else:
-        _check_asker(shown, context)
-    return CommandReply(_(_KEPT))
-
-
-def _check_asker(shown: PendingErasure, context: CommandContext) -> None:
-    if context.author.role != "owner" and context.author.id not in shown.askers:
-        raise MemoryRefused(_("only the person who asked, or an owner, may confirm it"))
+    return _question(found, request, context, picked=picked)
 
 
 async def _confirmed(request: int, picked: list[int], context: CommandContext) -> CommandReply:
@@ -137,27 +121,27 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
     entries = await context.tape.read_entries(request, request) if request else []
     if done is not None and entries and is_erased(entries[0]):
         return CommandReply(done.description())
-    entry, shown = await find_pending_erasure(context.tape, request, context.zone.now())
-    _check_asker(shown, context)
-    only, query = confirmed_query(entry, shown, picked)
-    more: ErasurePreview | None = None
+    entry, shown = await _waiting(request, context)
+    only, query = shown.confirmed(entry, picked)
+    more: Closure | None = None
     if context.author.id not in shown.askers:
         # What an owner may erase besides was not shown to whoever asked.
         found = await context.preview_erasure(query, entry)
-        within = {fact.id for fact in found.facts} <= set(only.facts)
-        more = None if within and found.message_count <= only.messages else found
+        within = {fact.id for fact in found.home_facts()} <= only.facts
+        more = None if within and len(found.counted()) <= only.messages else found
     erased = more or await context.erase(query, entry, (only.facts, only.messages))
-    if isinstance(erased, ErasurePreview):
-        # Everything is shown again, since pieces picked before may have other numbers now.
-        _all, query = confirmed_query(entry, shown, ())
-        everything = await context.preview_erasure(query, entry) if picked else erased
-        note = request_event(everything, request, shown.askers)
-        return _question(everything, request, context, note, before=_(_MORE))
-    return CommandReply(erased.description())
+    if not isinstance(erased, Closure):
+        return CommandReply(erased.description())
+    # Everything is shown again, since pieces picked before may have other numbers now.
+    _all, query = shown.confirmed(entry, ())
+    everything = await context.preview_erasure(query, entry) if picked else erased
+    note = request_event(everything, request, shown.askers)
+    before = _("This would now erase more than I showed.")
+    return _question(everything, request, context, note, before=before)
 
 
 def _question(
-    preview: ErasurePreview,
+    found: Closure,
     request: int,
     context: CommandContext,
     note: TapeEntry | None = None,
@@ -166,12 +150,9 @@ def _question(
     before: str = "",
 ) -> CommandReply:
     """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
-    shown = confirmation_text(preview, context.zone.timezone, picked=bool(picked))
+    text, buttons = question(request, found, context.zone.timezone, picked)
     return CommandReply(
-        f"{before} {shown}\n\n{confirmation_instructions(request, preview, picked)}".lstrip(),
+        f"{before} {text}".lstrip(),
         extra_entries=[note] if note is not None else [],
-        buttons=tuple(
-            Button(*confirmation_button)
-            for confirmation_button in confirmation_buttons(request, preview, picked)
-        ),
+        buttons=tuple(Button(*one) for one in buttons),
     )

@@ -31,7 +31,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 if TYPE_CHECKING:
-    from bot.memory.erasure.erasure_candidates import ErasurePreview
+    from bot.memory.erasure.closure import Closure
     from bot.memory.erasure.erasure_messages import ErasureResult
     from bot.memory.erasure.erasure_query import ErasureQuery
 
@@ -151,13 +151,13 @@ class CommandContext(Protocol):
 
     async def preview_erasure(
         self, query: ErasureQuery, request: TapeEntry | None = None
-    ) -> ErasurePreview:
+    ) -> Closure:
         """Return what an erasure would remove, with the author's rights; nothing is changed."""
         ...
 
     async def erase(
         self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> ErasureResult | ErasurePreview:
+    ) -> ErasureResult | Closure:
         """Permanently erase what an earlier request asks for, and the request itself.
 
         Args:

@@ -24,6 +24,7 @@ from bot.bus.media.blobs import Blobs
 from bot.core.errors import FileRefused, TapebotError
 from bot.core.files import disk_error_text
 from bot.core.i18n import _, format_number
+from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.event_names import FILE_DELETED, FILE_RESTORED
 from bot.memory.records.file_names import clean_name, name_key
 from bot.memory.records.files import FolderFold, KeptFile, change_entry, kept_entries
@@ -41,7 +42,7 @@ MOST_FILES = 1_000
 _MEGABYTE = 1_000_000
 _READERS = 2
 
-EraseBlobs = Callable[[Collection[str], Collection[str]], Awaitable[int]]
+EraseBlobs = Callable[[TextMatcher, Collection[str]], Awaitable[int]]
 """Erases words, and blobs by name, from all places other than tapes."""
 
 
@@ -285,14 +286,14 @@ class FileService:
         unused = await self._unused({file.blob for file in fold.stale.values()}, tape, tombstones)
         if unused:
             # Before the entries that name them: after a kill nothing else would.
-            await self._erase_blobs((), unused)
+            await self._erase_blobs(TextMatcher(), unused)
         await tape.erase(tombstones)
 
     async def _drop_unused(self, blob: str, tape: FolderTape) -> None:
         """Remove the bytes of a file that the storage refused, unless something else names them."""
         try:
             if unused := await self._unused({blob}, tape, []):
-                await self._erase_blobs((), unused)
+                await self._erase_blobs(TextMatcher(), unused)
         except TapebotError as error:
             logger.warning("a file that was not kept still takes space: %s", error)
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bot.agent.texts import readers_language
 from bot.agent.tools.registry import ToolContext, ToolOutcome, question_results
 from bot.core.errors import MemoryRefused
 from bot.memory.erasure.closure import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector
-from bot.memory.erasure.erasure_messages import (
-    confirmation_buttons,
-    confirmation_instructions,
-    confirmation_text,
-    question_summary,
-)
+from bot.memory.erasure.erasure_messages import ASKED_TEXT, question
 from bot.memory.erasure.erasure_query import parse_query
 from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
 from bot.memory.records.conversation_entries import inbound_ids
@@ -44,24 +37,20 @@ async def ask_to_forget(what: str, context: ToolContext) -> ToolOutcome:
     collector = CandidateCollector(
         context.memory, ErasureRights(context.may_change_memory, who), owner=owner
     )
-    preview = await collector.collect(query, request, inbound_ids(context.answered_messages))
-    if preview.is_empty and not preview.near:
+    found = await collector.collect(query, request, inbound_ids(context.answered_messages))
+    if found.is_empty and not found.near:
         return ToolOutcome(_NOTHING)
     # Messages of other problems are erased and counted too, but the model must not see their words.
-    listed, near = (
-        {place: entry for place, entry in found.items() if problem_of(entry) == context.problem}
-        for found in (preview.listed_messages, preview.near)
-    )
-    preview = replace(preview, listed_messages=listed, near=near)
+    for shown in (found.listed, found.near):
+        for place in [one for one in shown if problem_of(shown[one]) != context.problem]:
+            del shown[place]
     with readers_language():
-        told = confirmation_text(preview, context.zone.timezone)
-        question = f"{told}\n\n{confirmation_instructions(request.id, preview)}"
-        buttons = tuple(confirmation_buttons(request.id, preview))
+        text, buttons = question(request.id, found, context.zone.timezone)
     return ToolOutcome(
-        question_summary(preview),
-        extra_entries=[request_event(preview, request.id, senders)],
-        buttons=buttons,
-        question=question,
+        ASKED_TEXT,
+        extra_entries=[request_event(found, request.id, senders)],
+        buttons=tuple(buttons),
+        question=text,
     )
 
 

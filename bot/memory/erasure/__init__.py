@@ -8,6 +8,5 @@ __all__ = [
     "erasure_query",
     "erasure_requests",
     "persons_entries",
-    "record_eraser",
     "text_matcher",
 ]

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 
 import anyio.to_thread
 
 from bot.bus import MCP_CHANNEL
 from bot.core.errors import TapeNotFound
-from bot.memory.erasure.closure import Closure, ErasureRights, SourceTape
-from bot.memory.erasure.erasure_query import ALL_FOUND, EntryLocation, ErasureQuery
-from bot.memory.erasure.persons_entries import is_persons_entry
-from bot.memory.erasure.record_eraser import RecordEraser, count_records, find_affected_records
+from bot.memory.erasure.closure import Closure, ErasureRights
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.erasure.persons_entries import EntryLocation, is_persons_entry
 from bot.memory.records.fact import Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.records.tombstones import is_erased
@@ -36,54 +35,17 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 
-_ROUNDS = 8
 _NEAR = 4
 _SEARCHED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ErasurePreview:
-    """The result of a search: what an erasure would remove, and the closure that removes it."""
-
-    closure: Closure
-    sources: tuple[SourceTape, ...]
-    facts: tuple[Fact, ...] = ()
-    facts_of_same_message: tuple[Fact, ...] = ()
-    listed_messages: Mapping[EntryLocation, TapeEntry] = field(default_factory=dict)
-    near: Mapping[EntryLocation, TapeEntry] = field(default_factory=dict)
-    affected_records: tuple[int, int, int] = (0, 0, 0)
-    facts_without_evidence: tuple[Fact, ...] = ()
-
-    @property
-    def message_count(self) -> int:
-        """Number of messages and files that would be erased."""
-        return self.closure.message_count
-
-    @property
-    def repeated(self) -> int:
-        """Number of other entries that hold all the words of the query."""
-        return len(self.closure.repeated) if self.closure.rights.everything else 0
-
-    @property
-    def not_permitted_count(self) -> int:
-        """Number of matching facts and messages that the person may not erase."""
-        return len(self.closure.not_permitted)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was found except the request itself."""
-        believed = any(fact.gloss for fact in self.closure.facts.values())
-        return not (believed or self.message_count or any(self.affected_records) or self.repeated)
-
-
 @dataclass(slots=True)
 class CandidateCollector:
-    """Search the tapes for what a person wants erased."""
+    """Search the tapes for what a person wants erased; an owner may erase what all share."""
 
     memory: LongTermMemory
     rights: ErasureRights
     owner: bool = False
-    _copied: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def store(self) -> TapeStore:
@@ -91,106 +53,80 @@ class CandidateCollector:
         return self.memory.tape.store
 
     async def collect(
-        self, query: ErasureQuery, entry: TapeEntry | None = None, asking: Iterable[str] = ()
-    ) -> ErasurePreview:
+        self, query: ErasureQuery, request: TapeEntry | None = None, asking: Iterable[str] = ()
+    ) -> Closure:
         """Find what would be erased, without changing anything.
+
+        Args:
+            query: What to erase.
+            request: The entry that asks for it, on the session's tape.
+            asking: The platform's ids of further messages that ask.
 
         Raises:
             TapeError: A tape cannot be read.
         """
-        home = self.memory.home
-        await home.open()
-        closure = Closure(query, self.rights, home.name, request_message_ids=set(asking))
-        if entry is not None:
-            self._note_request(closure, entry)
-        scopes = await self._scopes()
-        closure.choose_facts(scopes)
-        sources = await self._sources(scopes[home.name])
-        await self._find(closure, sources)
-        if self._is_everybodys(closure):
-            names = {source.name for source in sources}
-            # The workspace's other tapes hold ids, names and numbers only, no text to erase.
-            sources += [
-                SourceTape(one, own=False)
-                for one in await self.store.list_tapes()
-                if one not in names
-                and (one == WORKSPACE_SCOPE or not one.startswith(WORKSPACE_PREFIX))
-            ]
-        for source in sources:
-            await visit_entries(self.store, source.name, partial(closure.retain_entry, source))
-        closure.settle(scopes, sources)
-        preview = self._preview(closure, sources, scopes[home.name])
-        words = [*query.words, *(phrase.strip() for phrase in query.phrases)]
-        said = preview.facts or preview.message_count
-        if not said and query.picked is ALL_FOUND and len(words) > 1:
-            return replace(preview, near=await self._near(preview, " ".join(words)))
-        return preview
-
-    def _preview(
-        self, closure: Closure, sources: list[SourceTape], facts: Mapping[int, Fact]
-    ) -> ErasurePreview:
+        scopes, known = await self._scopes(), await self.store.list_tapes()
         home = self.memory.home.name
-        gone = {number for scope, number in closure.facts if scope == home}
-        stay = [
-            fact
-            for number, fact in sorted(facts.items())
-            if number not in gone and fact.status in ("active", "pending") and fact.gloss
-        ]
-        bare = [fact for fact in stay if closure.loses_quotes(fact)]
-        beside = [fact for fact in stay if fact not in bare and _shares_message(fact, closure)]
-        return ErasurePreview(
-            closure,
-            tuple(sources),
-            facts=tuple(facts[number] for number in sorted(gone) if facts[number].gloss),
-            facts_of_same_message=tuple(filter(self.rights.may_erase_fact, beside)),
-            listed_messages=closure.listed,
-            affected_records=count_records(closure.affected_records),
-            facts_without_evidence=tuple(bare),
-        )
+        found = Closure(query, self.rights, home, scopes, origins=await self._origins(known))
+        found.asking.update(asking)
+        if request is not None:
+            found.requested_by(self.memory.tape.name, request)
+        found.tapes = await self._own_tapes(found, known)
+        size = -1
+        while size != found.size:
+            size = found.size
+            found.begin()
+            cited = {tape for tape, _ in found.evidence} & {*known}
+            found.tapes |= dict.fromkeys(sorted(cited - found.tapes.keys()), True)
+            for tape in found.tapes:
+                await visit_entries(self.store, tape, partial(found.look, tape))
+        if found.everybodys:
+            # The workspace's other tapes hold ids, names and numbers only, no text to erase.
+            others = [
+                tape
+                for tape in known
+                if tape not in found.tapes
+                and (tape == WORKSPACE_SCOPE or not tape.startswith(WORKSPACE_PREFIX))
+            ]
+            found.tapes |= dict.fromkeys(others, False)
+            for tape in others:
+                await visit_entries(self.store, tape, partial(found.look, tape))
+        found.settle()
+        for tape in found.tapes:
+            found.seen[tape] = await visit_entries(self.store, tape, partial(found.count, tape))
+        words = [needle.strip() for needle in query.needles]
+        said = found.home_facts() or found.counted()
+        if not said and len(words) > 1 and query.takes_all and not query.entries:
+            found.near = await self._near(found, " ".join(words))
+        return found
 
-    async def _near(self, preview: ErasurePreview, text: str) -> dict[EntryLocation, TapeEntry]:
+    async def _near(self, found: Closure, text: str) -> dict[EntryLocation, TapeEntry]:
         """Return people's messages that the store's search finds for a text, best first."""
-        tapes, closure = tuple(source.name for source in preview.sources), preview.closure
-        kinds = frozenset({"message"})
+        tapes, kinds = tuple(found.tapes), frozenset({"message"})
         query = SearchQuery(text, tapes=tapes, kinds=kinds, limit=_SEARCHED, without_assistant=True)
-        found = [
+        hits = [
             hit
             for hit in await self.store.search(query)
             if hit.direct
             and is_persons_entry(hit.entry)
             and not is_erased(hit.entry)
-            and not closure.is_request(hit.tape, hit.entry)
+            and not found.is_request((hit.tape, hit.entry.id), hit.entry)
             and self.rights.may_erase_message(hit.tape, hit.entry)
         ]
-        return {(hit.tape, hit.entry.id): hit.entry for hit in found[:_NEAR]}
-
-    def _is_everybodys(self, closure: Closure) -> bool:
-        """Return whether a workspace fact or record is erased: every tape may repeat these."""
-        if any(one[0] == WORKSPACE_SCOPE for one in (*closure.facts, *closure.affected_records)):
-            return True
-        known = self.memory.workspace.compartments.state() if self.owner else {}
-        return any(find_affected_records(WORKSPACE_SCOPE, known, RecordEraser(closure.matcher)))
-
-    def _note_request(self, closure: Closure, entry: TapeEntry) -> None:
-        tape = self.memory.tape.name
-        closure.request = (tape, entry.id)
-        if isinstance(inbound := entry.meta.get("inbound"), str):
-            closure.request_message_ids.add(inbound)
-        if isinstance(turn := entry.meta.get("turn"), str):
-            closure.request_turn = turn
-            closure.turns.setdefault(tape, set()).add(turn)
+        return {found.place(hit.tape, hit.entry.id): hit.entry for hit in hits[:_NEAR]}
 
     async def _scopes(self) -> dict[str, Mapping[int, Fact]]:
+        """Return the facts of the person's scopes, and of the workspace if they may erase these."""
         home = self.memory.home
+        await home.open()
         found: dict[str, Mapping[int, Fact]] = {home.name: dict(home.fold.facts)}
         for identity in self._identities():
             # Each identity's scope keeps its facts from before the link; unlinking restores them.
             before = self.memory.scopes.identity_scope(identity)
             await before.open()
             found.setdefault(before.name, dict(before.fold.facts))
-        own = self.memory.fold.facts
-        if own.facts:
-            found.setdefault(self.memory.tape.name, dict(own.facts))
+        if self.memory.fold.facts.facts:
+            found.setdefault(self.memory.tape.name, dict(self.memory.fold.facts.facts))
         if self.owner:
             await self.memory.workspace.open()
             found[WORKSPACE_SCOPE] = dict(self.memory.workspace.fold.facts)
@@ -200,14 +136,13 @@ class CandidateCollector:
         """Return all identities of the person that the home scope belongs to."""
         return self.memory.scopes.identities(self.memory.home.name)
 
-    async def _sources(self, facts: Mapping[int, Fact]) -> list[SourceTape]:
-        """Return the tapes to search, the home scope first: its records name the evidence."""
-        home, session = self.memory.home.name, self.memory.tape.name
-        names = [home, session]
-        names += [evidence.tape for fact in facts.values() for evidence in fact.evidence]
+    async def _own_tapes(self, found: Closure, known: list[str]) -> dict[str, bool]:
+        """Return the person's tapes, the home scope first: its records name the evidence."""
+        home = self.memory.home.name
+        names = [home, self.memory.tape.name]
+        names += [one.tape for fact in found.scopes[home].values() for one in fact.evidence]
         if self.owner:
             names.append(WORKSPACE_SCOPE)
-        known = await self.store.list_tapes()
         for identity in self._identities():
             theirs = PERSON_SCOPE_PREFIX + identity
             begins = f"{channel_of(identity)}:"
@@ -218,54 +153,22 @@ class CandidateCollector:
             names.append(theirs)
         # Last: what a file repeats is known by then.
         names += folder_tapes(self.memory)
-        wanted = set(names) & set(known)
-        await self._follow_forks(known, wanted)
-        ordered = [fromkey for fromkey in dict.fromkeys(names) if fromkey in wanted]
-        ordered += sorted(wanted.difference(ordered))
-        return [SourceTape(one, self._origins(one)) for one in ordered]
+        parents = {tape: parent for tape, (parent, _) in found.origins.items()}
+        while more := [one for one in parents if one not in names and parents[one] in names]:
+            names += more
+        return dict.fromkeys([tape for tape in names if tape in {*known}], True)
 
-    async def _follow_forks(self, known: list[str], wanted: set[str]) -> None:
-        """Add the forks of the tapes, and the forks of those."""
+    async def _origins(self, known: Iterable[str]) -> dict[str, EntryLocation]:
+        """Return of each fork the tape that it copied, with the last id that it copied."""
+        origins: dict[str, EntryLocation] = {}
         for tape in known:
-            try:
-                anchors = await self.store.list_anchors(tape)
-            except TapeNotFound:
-                continue
-            for anchor in anchors:
-                source = anchor.state.get("source")
-                if anchor.parent is not None and isinstance(source, list) and len(source) == 2:
-                    last = source[1] if type(source[1]) is int else anchor.at
-                    self._copied[tape] = (anchor.parent, last)
-        grown = True
-        while grown:
-            more = {one for one, (parent, _) in self._copied.items() if parent in wanted}
-            grown = not more <= wanted
-            wanted |= more
-
-    def _origins(self, tape: str) -> tuple[tuple[str, int], ...]:
-        found: list[tuple[str, int]] = []
-        while tape in self._copied and len(found) < _ROUNDS:
-            parent, last = self._copied[tape]
-            found.append((parent, min([last, *(one for _, one in found)])))
-            tape = parent
-        return tuple(found)
-
-    async def _find(self, closure: Closure, sources: list[SourceTape]) -> None:
-        for _ in range(_ROUNDS):
-            closure.needs_another_pass = False
-            names = {source.name for source in sources}
-            for source in sources:
-                await visit_entries(self.store, source.name, partial(closure.match_entry, source))
-            if not closure.needs_another_pass:
-                return
-            known = set(await self.store.list_tapes())
-            new = {tape for tape, _ in closure.evidence if tape in known} - names
-            sources += [SourceTape(one, self._origins(one)) for one in sorted(new)]
-
-
-def _shares_message(fact: Fact, closure: Closure) -> bool:
-    """Return whether a fact cites a message that is erased, but for the one that asks."""
-    return not closure.messages.isdisjoint({one.place for one in fact.evidence} - closure.uncounted)
+            with suppress(TapeNotFound):
+                for anchor in await self.store.list_anchors(tape):
+                    source = anchor.state.get("source")
+                    if anchor.parent is not None and isinstance(source, list) and len(source) == 2:
+                        last = source[1] if type(source[1]) is int else anchor.at
+                        origins[tape] = (anchor.parent, last)
+        return origins
 
 
 async def visit_entries(
@@ -280,11 +183,6 @@ async def visit_entries(
     with suppress(TapeNotFound):
         async with aclosing(read_batches(store, tape, first, through)) as parts:
             async for entries in parts:
-                await anyio.to_thread.run_sync(_look, look, entries)
+                await anyio.to_thread.run_sync(list, map(look, entries))
                 done = entries[-1].id if entries else done
     return done
-
-
-def _look(look: Callable[[TapeEntry], object], piece: list[TapeEntry]) -> None:
-    for entry in piece:
-        look(entry)

@@ -1,77 +1,79 @@
-"""Parse a request to forget into fact numbers, words and phrases, and say what was picked. Pure."""
+"""What a person wants erased: numbers of facts, entries, or all that has some words. Pure."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from bot.core.patterns import LazyPattern
-from bot.core.text import split_quotations
-from bot.memory.erasure.text_matcher import (
-    TextMatcher,
-    is_unspaced,
-    normalize_for_match,
-    pad_words,
-    words_and_phrases,
-)
+from bot.memory.erasure.persons_entries import EntryLocation
+from bot.memory.erasure.text_matcher import needles_in
 
 _NUMBERS = LazyPattern(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 
-EntryLocation = tuple[str, int]
-"""Tape name and entry id."""
-
 
 @dataclass(frozen=True, slots=True)
-class PickedContent:
-    """What a person picked of what was found; all else stays."""
+class ErasureItem:
+    """One numbered item of a question, which a person may erase or keep: ids, never text."""
 
-    facts: frozenset[int] = frozenset()
-    entries: frozenset[EntryLocation] = frozenset()
-    unlisted: bool = False
-    listed: frozenset[EntryLocation] = frozenset()
-    records: bool = False
-    everything: bool = False
+    kind: Literal["fact", "message", "messages", "held", "same", "near"]
+    facts: tuple[int, ...] = ()
+    location: EntryLocation = ("", 0)
 
-
-ALL_FOUND = PickedContent(everything=True)
+    @property
+    def is_kept(self) -> bool:
+        """Whether the item stays unless the person picks it."""
+        return self.kind in ("same", "near")
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureQuery:
-    """What to erase: facts by number, entries, or everything that holds all of some words."""
+    """What to erase.
+
+    Attributes:
+        facts: Facts by number.
+        needles: Words and phrases; what has all of them goes.
+        entries: Entries by their places.
+        kept: If a person picked some items of what was found, the others; they stay.
+    """
 
     facts: frozenset[int] = frozenset()
-    words: tuple[str, ...] = ()
-    phrases: tuple[str, ...] = ()
-    confirmed_facts: frozenset[int] = frozenset()
+    needles: tuple[str, ...] = ()
     entries: frozenset[EntryLocation] = frozenset()
-    picked: PickedContent = ALL_FOUND
+    kept: tuple[ErasureItem, ...] = ()
 
     @property
-    def searches_words(self) -> bool:
-        """Whether the query has words or phrases."""
-        return bool(self.words or self.phrases)
+    def takes_all(self) -> bool:
+        """Whether all that is found goes."""
+        return not self.kept
 
-    def text_matcher(self) -> TextMatcher:
-        """Return a matcher of texts that hold all the words and phrases."""
-        return TextMatcher(self.words, self.phrases)
+    @property
+    def takes_records(self) -> bool:
+        """Whether the memory bus's records lose the words."""
+        return all(item.kind != "held" for item in self.kept)
 
-    def telling_words(self) -> list[str]:
-        """Return what every text that holds the words has, to look for outside of tapes."""
-        if self.words:
-            return [max(self.words, key=len)]
-        phrases = (phrase.split() for phrase in self.phrases)
-        return [("" if all(map(is_unspaced, one)) else " ").join(one) for one in phrases][:1]
+    def picks(self, place: EntryLocation) -> bool:
+        """Return whether a message or file that was found goes."""
+        if any(item.kind == "messages" for item in self.kept):
+            return place in self.entries
+        return all(item.location != place for item in self.kept)
+
+    def only(self, items: Sequence[ErasureItem], picked: Collection[int]) -> ErasureQuery:
+        """Return the query for the items with these numbers alone, from 1."""
+        going = [item for number, item in enumerate(items, 1) if number in picked]
+        return replace(
+            self,
+            facts=frozenset(number for item in going for number in item.facts),
+            entries=frozenset(item.location for item in going if item.kind in ("message", "near")),
+            kept=tuple(item for item in items if item not in going and not item.is_kept),
+        )
 
 
 def parse_query(text: str, *, numbers: bool = True) -> ErasureQuery | None:
     """Parse a request; return None if it holds no word to search for."""
-    asked = text.strip()
-    if numbers and _NUMBERS.fullmatch(asked):
-        return ErasureQuery(frozenset(int(one) for one in re.findall(r"\d+", asked)))
-    quoted, unquoted = split_quotations(asked)
-    words, phrases = words_and_phrases(unquoted)
-    phrases += [one for part in quoted if (one := pad_words(normalize_for_match(part))).strip()]
-    if not words and not phrases:
-        return None
-    return ErasureQuery(words=tuple(words), phrases=tuple(dict.fromkeys(phrases)))
+    if numbers and _NUMBERS.fullmatch(text.strip()):
+        return ErasureQuery(frozenset(int(one) for one in re.findall(r"\d+", text)))
+    needles = needles_in(text.strip())
+    return ErasureQuery(needles=needles) if needles else None

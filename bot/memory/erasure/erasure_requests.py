@@ -1,4 +1,4 @@
-"""Read and write the tape entries of an erasure: the request, the confirmation shown, the result.
+"""Read and write the tape entries of an erasure: the request, what was shown for it, the result.
 
 Rule 1: a request is a command or a tool call; a person confirms it by the id of that entry.
 Rule 2: an event without text records what the confirmation listed; only a person's newest request
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,16 +20,9 @@ from pydantic.dataclasses import dataclass
 
 from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.core.i18n import _
-from bot.memory.erasure.closure import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
-from bot.memory.erasure.erasure_candidates import ErasurePreview
-from bot.memory.erasure.erasure_items import (
-    ErasureItem,
-    count_messages,
-    list_items,
-    picked_content,
-)
-from bot.memory.erasure.erasure_messages import ErasureResult
-from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
+from bot.memory.erasure.closure import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT, Closure
+from bot.memory.erasure.erasure_messages import ErasureResult, list_items
+from bot.memory.erasure.erasure_query import ErasureItem, ErasureQuery, parse_query
 from bot.memory.records.event_names import COMMAND
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -42,6 +35,10 @@ _VALID = timedelta(days=1)
 _LOOKED_AT = 5_000
 
 
+class RequestGone(MemoryRefused):
+    """A request does not wait any more for an answer, or there is none."""
+
+
 @dataclass(frozen=True)
 class PendingErasure:
     """What a confirmation listed: ids and counts, and the platform ids of the people who asked."""
@@ -52,34 +49,37 @@ class PendingErasure:
     messages: int = 0
     items: tuple[ErasureItem, ...] = ()
 
-    def narrowed(self, picked: Collection[int]) -> tuple[PendingErasure, ErasureQuery]:
-        """Return the request for the picked items alone, and what to add to its query.
+    def confirmed(
+        self, request: TapeEntry, picked: Collection[int]
+    ) -> tuple[PendingErasure, ErasureQuery]:
+        """Return what a person confirms, of all or of the picked items, and its query.
 
         Raises:
-            MemoryRefused: No number is picked, or one belongs to no item.
+            MemoryRefused: A picked number belongs to no item.
         """
-        if not picked or not set(picked) <= set(range(1, len(self.items) + 1)):
+        # The text may be erased already; the facts are known all the same.
+        query = query_in_entry(request) or ErasureQuery()
+        if not picked:
+            return self, replace(query, facts=query.facts | self.facts)
+        if not set(picked) <= set(range(1, len(self.items) + 1)):
             raise MemoryRefused(
                 _("the numbers of what was shown are 1 to {last}", last=len(self.items))
             )
-        content = picked_content(self.items, picked)
-        messages = count_messages(self.items, self.messages, picked)
-        query = ErasureQuery(confirmed_facts=content.facts, entries=content.entries, picked=content)
-        return replace(self, facts=content.facts, messages=messages), query
+        query = query.only(self.items, picked)
+        rest = self.messages - sum(item.kind == "message" for item in self.items)
+        more = any(self.items[one - 1].kind == "messages" for one in picked)
+        messages = len(query.entries) + (rest if more else 0)
+        return replace(self, facts=query.facts, messages=messages), query
 
 
 _PENDING, _RESULT = TypeAdapter(PendingErasure), TypeAdapter(ErasureResult)
 
 
-def request_event(preview: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
+def request_event(found: Closure, request: int, askers: Collection[str]) -> TapeEntry:
     """Build the event that records what the confirmation listed."""
-    shown = PendingErasure(
-        request,
-        frozenset(askers),
-        frozenset(fact.id for fact in preview.facts),
-        preview.message_count,
-        tuple(list_items(preview)),
-    )
+    facts = frozenset(fact.id for fact in found.home_facts())
+    items = tuple(list_items(found))
+    shown = PendingErasure(request, frozenset(askers), facts, len(found.counted()), items)
     return event(FORGET_REQUESTED_EVENT, _PENDING.dump_python(shown, mode="json"))
 
 
@@ -98,29 +98,13 @@ def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
     return None
 
 
-def confirmed_query(
-    request: TapeEntry, shown: PendingErasure, picked: Collection[int]
-) -> tuple[PendingErasure, ErasureQuery]:
-    """Return what a person confirmed, of all or of the picked items, and its query.
-
-    Raises:
-        MemoryRefused: A picked number belongs to no item.
-    """
-    # The text may be erased already; the facts are known all the same.
-    query = query_in_entry(request) or ErasureQuery()
-    if not picked:
-        return shown, replace(query, confirmed_facts=shown.facts)
-    narrow, only = shown.narrowed(picked)
-    return narrow, replace(only, words=query.words, phrases=query.phrases)
-
-
 async def find_pending_erasure(
     tape: TapeService, request: int, now: datetime
 ) -> tuple[TapeEntry, PendingErasure]:
     """Return the request with this id, and what its confirmation listed.
 
     Raises:
-        MemoryRefused: There is no such request, it is more than a day old, or the same person has
+        RequestGone: There is no such request, it is more than a day old, or the same person has
             made another one since.
     """
     entries = await tape.read_entries(request, request) if request else []
@@ -133,14 +117,14 @@ async def find_pending_erasure(
             if shown is not None and shown.request == request and entries:
                 moment = recorded_at(entry)
                 if moment is not None and now - moment > _VALID:
-                    raise MemoryRefused(_("that request is more than a day old; make a new one"))
+                    raise RequestGone(_("that request is more than a day old; make a new one"))
                 if not shown.askers.isdisjoint(newer):
-                    raise MemoryRefused(_("there is a newer request; only the newest one counts"))
+                    raise RequestGone(_("there is a newer request; only the newest one counts"))
                 return entries[0], shown
             newer |= shown.askers if shown is not None else set()
             if looked == _LOOKED_AT or entry.id <= request:
                 break
-    raise MemoryRefused(_("there is no such request to forget something; make a new one"))
+    raise RequestGone(_("there is no such request to forget something; make a new one"))
 
 
 async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureResult | None:
@@ -163,8 +147,7 @@ async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureRe
 
 def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) -> TapeEntry:
     """Build the event that records that a request was carried out."""
-    result = {**asdict(erased), "facts": list(erased.facts)}
-    result["affected_records"] = list(erased.affected_records)
+    result = _RESULT.dump_python(erased, mode="json")
     return event(FORGOTTEN_EVENT, {"request": [memory.tape.name, request], "result": result})
 
 

@@ -7,6 +7,9 @@ from bot.memory.records.event_names import COMMAND
 from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 
+EntryLocation = tuple[str, int]
+"""Tape name and entry id."""
+
 
 def blobs_in(entry: TapeEntry) -> set[str]:
     """Return the names of an entry's files in the blob store."""
@@ -29,10 +32,6 @@ def message_texts(entry: TapeEntry) -> list[str]:
     found = [str(entry.payload.get("content") or command)]
     if isinstance(quote := entry.meta.get("quote"), str):
         found.append(quote)
-    for entry_attachment in attachments_in(entry.meta):
-        found += [
-            entry_attachment.name,
-            *((entry_attachment.text,) if entry_attachment.text else ()),
-            *((entry_attachment.note,) if entry_attachment.note else ()),
-        ]
+    for file in attachments_in(entry.meta):
+        found += [file.name, *filter(None, (file.text, file.note))]
     return found

@@ -48,8 +48,8 @@ _KEPT = frozenset(
         END_META,
     }
 )
-_TEXTS = frozenset({"text", "arguments", "instructions", "error"})
-"""Keys with text in the data of replies, commands, sub-tasks and steps."""
+_TEXTS = frozenset({"text", "arguments", "instructions", "error", "entry"})
+"""Keys with text in the data of replies, commands, sub-tasks, steps and the history."""
 
 _FILE_TEXTS = _TEXTS | {"name", "place", "note"}
 _DROPPED = frozenset({"own", "extra", "buttons", "files"})

@@ -15,8 +15,8 @@ from bot.core.errors import MemoryRefused
 from bot.core.i18n import _, ngettext
 from bot.core.reasons import reason_text
 from bot.inspector.access.login_store import LoginStore
-from bot.memory.erasure.closure import ErasureRights, is_turn_output
-from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview, visit_entries
+from bot.memory.erasure.closure import Closure, ErasureRights, is_turn_output
+from bot.memory.erasure.erasure_candidates import CandidateCollector, visit_entries
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.persons_entries import blobs_in, is_persons_entry, message_texts
 from bot.memory.erasure.text_matcher import TextMatcher
@@ -142,7 +142,7 @@ async def erase_person(app: App, found: PersonsData) -> None:
         if token.visitor in found.people:
             await logins.end_token(token.visitor, token.name)
     # Before what names them: after a kill nothing else would.
-    await services.erase_residual_files((), found.blobs)
+    await services.erase_residual_files(TextMatcher(), found.blobs)
     folders = [tape for tape in found.memories if tape.startswith(FILES_PREFIX)]
     await _reset(app, folders)
     own = [tape for tape in found.conversations if found.said.get(tape)]
@@ -230,7 +230,7 @@ async def _erase_said(app: App, found: PersonsData, tape: str, tapes: list[str])
     [request] = await app.store.read(tape, found.said[tape][-1], found.said[tape][-1])
     # Without its links it is no request: it only goes last.
     result = await eraser.erase(query, replace(request, meta={}), (frozenset(known), 1 << 40))
-    if isinstance(result, ErasurePreview):
+    if isinstance(result, Closure):
         raise MemoryRefused(reason_text(BUSY))
 
 

@@ -20,7 +20,8 @@ from bot.bus.media.blobs import Blobs
 from bot.core.errors import TapeWriteError
 from bot.core.files import list_files, list_files_below, sync_directory
 from bot.core.i18n import _
-from bot.runtime.app.text_search import WordMatcher, file_contains
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.runtime.app.text_search import file_holds
 from bot.transfer.home_snapshot import CHECK_FOLDER
 from channels.console.history import erase_history_entries
 
@@ -38,11 +39,10 @@ class ResidualFiles:
         self._bus = bus
         self._blobs = blobs
 
-    async def erase(self, words: Collection[str], blobs: Collection[str]) -> int:
+    async def erase(self, words: TextMatcher, blobs: Collection[str]) -> int:
         """Remove words and files for good; a repeated call retries what failed.
 
-        Matching ignores case, width, spacing and Unicode composition. A match removes the whole
-        unit: a typed line, an exported file, a log record. Acknowledged messages and updates set
+        A match removes the whole unit: a typed line, an exported file, a log record. Acknowledged messages and updates set
         aside as damaged are removed whatever they contain; pending messages are removed once they
         are answered.
 
@@ -56,7 +56,7 @@ class ResidualFiles:
             TapeWriteError: The storage refused in one place; the others are clean.
         """
         await self._bus.purge()
-        wording, home = WordMatcher(words), self._home
+        home = self._home
         refusals: list[OSError] = []
         gone = 0
         for name in blobs:
@@ -66,20 +66,20 @@ class ResidualFiles:
                 gone += await self._blobs.remove(name)
             except OSError as error:
                 refusals.append(error)
+        web = home / "channels" / WEB_CHANNEL
+
+        def holds(text: str) -> bool:
+            return words.holds([text])
+
         places = (
-            partial(erase_history_entries, home / "console" / "history", wording.matches),
-            partial(_remove, home / "exports", "*", partial(file_contains, wording=wording)),
+            partial(erase_history_entries, home / "console" / "history", holds),
+            partial(_remove, home / "exports", "*", partial(file_holds, words=words)),
             partial(_remove, home / "channels", _SET_ASIDE, lambda _: True),
-            partial(
-                _remove,
-                home / "channels" / WEB_CHANNEL,
-                "*",
-                partial(file_contains, wording=wording),
-            ),
+            partial(_remove, web, "*", partial(file_holds, words=words)),
             partial(_remove, home / CHECK_FOLDER, "*", lambda _: True),
-            partial(_mask_logs, home / "logs", wording.matches),
+            partial(_mask_logs, home / "logs", holds),
         )
-        for clean in places if wording.words else ():
+        for clean in places if not words.is_empty else ():
             try:
                 gone += await anyio.to_thread.run_sync(clean)
             except OSError as error:

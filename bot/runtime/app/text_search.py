@@ -1,22 +1,15 @@
-"""Search texts, files and archives for words, however they are spelled or escaped.
-
-Rule 1: words and text are normalized alike: compatibility forms, case and spacing make no
-    difference.
-Rule 2: JSON escapes are decoded, also nested ones; archives are searched.
-Rule 3: what cannot be searched counts as a match.
-"""
+"""Search files and archives for erased words; what cannot be searched counts as a match."""
 
 from __future__ import annotations
 
 import gzip
 import zipfile
 import zlib
-from collections.abc import Collection
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-from bot.core.text import normalize_unicode
+from bot.memory.erasure.text_matcher import TextMatcher
 
 _MOST_PACKED = 4
 """How deep archives may be nested."""
@@ -35,89 +28,56 @@ _DAMAGE = (
 )
 
 
-class WordMatcher:
-    """Matches any of some words.
-
-    Attributes:
-        words: The words, normalized.
-        reach: Characters that a match may span, escaped.
-    """
-
-    def __init__(self, words: Collection[str]) -> None:
-        self.words = frozenset(word for word in map(normalize_text, words) if word)
-        # A character escaped three times takes fewer than 32; the rest allows for spacing.
-        self.reach = 4_096 + 32 * max(map(len, words), default=0)
-
-    def matches(self, text: str) -> bool:
-        """Return whether a text contains any of the words."""
-        from bot.memory.erasure.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
-
-        for _ in range(MAX_ESCAPE_DEPTH + 1):
-            plain = normalize_text(text)
-            if any(word in plain for word in self.words):
-                return True
-            if "\\" not in text:
-                return False
-            text = unescape_json(text)
-        return False
-
-
-def normalize_text(text: str) -> str:
-    """Return a text with case, compatibility forms and spacing normalized."""
-    text = normalize_unicode("NFKC", normalize_unicode("NFKC", text).casefold())
-    return " ".join(text.split())
-
-
-def file_contains(path: Path, wording: WordMatcher) -> bool:
-    """Return whether a file, or anything in it if it is an archive, contains any of the words.
+def file_holds(path: Path, words: TextMatcher) -> bool:
+    """Return whether a file, or anything in it if it is an archive, holds erased words.
 
     Raises:
         OSError: The file cannot be read.
     """
     with path.open("rb") as file:
-        return _stream_holds(file, wording, 0)
+        return _stream_holds(file, words, 0)
 
 
-def _stream_holds(stream: IO[bytes], wording: WordMatcher, depth: int) -> bool:
+def _stream_holds(stream: IO[bytes], words: TextMatcher, depth: int) -> bool:
     head = stream.read(4)
     stream.seek(0)
     packed = head.startswith(_GZIP)
     if not (packed or head in _ZIP):
-        return _text_holds(stream, wording)
+        return _text_holds(stream, words)
     if depth == _MOST_PACKED:
         return True
     try:
         if packed:
             with gzip.GzipFile(fileobj=stream) as unpacked:
-                return _stream_holds(unpacked, wording, depth + 1)  # type: ignore[arg-type]
-        return _zip_holds(stream, wording, depth)
+                return _stream_holds(unpacked, words, depth + 1)  # type: ignore[arg-type]
+        return _zip_holds(stream, words, depth)
     except _DAMAGE:
         return True
 
 
-def _zip_holds(stream: IO[bytes], wording: WordMatcher, depth: int) -> bool:
+def _zip_holds(stream: IO[bytes], words: TextMatcher, depth: int) -> bool:
     with zipfile.ZipFile(stream) as archive:
-        if wording.matches(archive.comment.decode("utf-8", "replace")):
+        if words.holds([archive.comment.decode("utf-8", "replace")]):
             return True
         for info in archive.infolist():
-            if wording.matches(info.filename):
+            if words.holds([info.filename]):
                 return True
             with archive.open(info) as member:
-                if _stream_holds(member, wording, depth + 1):
+                if _stream_holds(member, words, depth + 1):
                     return True
     return False
 
 
-def _text_holds(stream: IO[bytes], wording: WordMatcher) -> bool:
+def _text_holds(stream: IO[bytes], words: TextMatcher) -> bool:
     # ``newline=""``: translate nothing; a lone carriage return counts as spacing, too.
     text = TextIOWrapper(stream, "utf-8", errors="replace", newline="")
     try:
         before = ""
         while portion := text.read(_PORTION):
-            if wording.matches(before + portion):
+            if words.holds([before + portion]):
                 return True
             # A match may cross the end of a portion.
-            before = (before + portion)[-wording.reach :]
+            before = (before + portion)[-words.reach :]
         return False
     finally:
         text.detach()

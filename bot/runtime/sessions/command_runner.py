@@ -36,7 +36,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 if TYPE_CHECKING:
-    from bot.memory.erasure.erasure_candidates import ErasurePreview
+    from bot.memory.erasure.closure import Closure
     from bot.memory.erasure.erasure_messages import ErasureResult
     from bot.memory.erasure.erasure_query import ErasureQuery
     from bot.runtime.sessions.erasure import Eraser
@@ -171,13 +171,13 @@ class SessionContext:
 
     async def preview_erasure(
         self, query: ErasureQuery, request: TapeEntry | None = None
-    ) -> ErasurePreview:
+    ) -> Closure:
         """Return what an erasure would remove, requested by this command or by an earlier one."""
         return await self._eraser().collector.collect(query, request or self.command_entry)
 
     async def erase(
         self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> ErasureResult | ErasurePreview:
+    ) -> ErasureResult | Closure:
         """Erase what an earlier request asks for; see ``bot.runtime.sessions.erasure.Eraser``."""
         return await self._eraser().erase(query, request, shown)
 

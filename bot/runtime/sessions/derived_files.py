@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from bot.core.reasons import Reason
+from bot.memory.erasure.text_matcher import TextMatcher
 
-EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
+EraseResidualFiles = Callable[[TextMatcher, Collection[str]], Awaitable[int]]
 """Erases words, and blobs by name, from all places other than tapes; returns how many."""
 
 BUSY = Reason("still_running")
@@ -27,7 +28,7 @@ class DerivedFiles(Protocol):
         ...
 
 
-async def erase_no_files(words: Collection[str], blobs: Collection[str]) -> int:
+async def erase_no_files(words: TextMatcher, blobs: Collection[str]) -> int:
     """Erase nothing, for programs that keep words only on tapes."""
     del words, blobs
     return 0

@@ -6,10 +6,9 @@ still there, and the redelivered confirmation finds and erases the rest.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from bot.core.errors import (
@@ -20,16 +19,13 @@ from bot.core.errors import (
     TapeWriteError,
 )
 from bot.core.reasons import Reason, reason_of
-from bot.memory.erasure.closure import Closure, ErasurePhase, SourceTape
-from bot.memory.erasure.erasure_candidates import (
-    CandidateCollector,
-    ErasurePreview,
-    visit_entries,
-)
-from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.closure import Closure, ErasurePhase
+from bot.memory.erasure.erasure_candidates import CandidateCollector, visit_entries
+from bot.memory.erasure.erasure_messages import ErasureResult, count_records
 from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
 from bot.memory.erasure.persons_entries import blobs_in
+from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.identities import is_shared_scope
@@ -43,11 +39,11 @@ from bot.runtime.sessions.derived_files import (
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
-logger = logging.getLogger(__name__)
-
 _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
 
+_PORTION = 500
+"""Entries to look at before the size of what was collected is."""
 
 NoteErased = Callable[..., None]
 """Notes what is erased of a tape: ``ErasedList.note``."""
@@ -77,10 +73,6 @@ class Eraser:
     vectors: VectorIndex | None = None
     files: DerivedFiles | None = None
     note: NoteErased | None = None
-    _closure: Closure | None = None
-    _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
-    _size: int = 0
-    _changed: int = 0
 
     @property
     def _store(self) -> TapeStore:
@@ -88,7 +80,7 @@ class Eraser:
 
     async def erase(
         self, query: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> ErasureResult | ErasurePreview:
+    ) -> ErasureResult | Closure:
         """Erase what a request asks for, physically.
 
         Args:
@@ -97,8 +89,8 @@ class Eraser:
             shown: Ids of the facts, and the number of messages, that the person has confirmed.
 
         Returns:
-            What was erased; or a new preview, and nothing was erased, if much more would be erased
-            than was confirmed.
+            What was erased; or what would be, and nothing was erased, if that is much more than was
+            confirmed.
 
         Raises:
             MemoryRefused: A running job would write the words again; nothing was erased.
@@ -106,16 +98,17 @@ class Eraser:
         """
         doors = self.scopes.session_locks
         async with doors.erasure_lock:
-            preview = await self.collector.collect(query, request)
+            found = await self.collector.collect(query, request)
             facts, messages = shown
-            found = {fact.id for fact in preview.facts}
-            if not found <= facts or preview.message_count > messages + max(3, messages // 2):
-                return preview
-            names = {source.name for source in preview.sources}
-            async with doors.erase_lock(names), self._lock_sessions(names):
-                self._cancel_background_work(preview)
-                async with suspend_files(self.files, names):
-                    return await self._erase(preview, request, shown)
+            if not {fact.id for fact in found.home_facts()} <= facts:
+                return found
+            if len(found.counted()) > messages + max(3, messages // 2):
+                return found
+            tapes = {*found.tapes}
+            async with doors.erase_lock(tapes), self._lock_sessions(tapes):
+                self._cancel_background_work(found)
+                async with suspend_files(self.files, tapes):
+                    return await self._erase(found, shown)
 
     @asynccontextmanager
     async def _lock_sessions(self, tapes: Collection[str]) -> AsyncIterator[None]:
@@ -138,160 +131,110 @@ class Eraser:
                         raise TapeWriteError(why) from error
             yield
 
-    def _cancel_background_work(self, preview: ErasurePreview) -> None:
+    def _cancel_background_work(self, found: Closure) -> None:
         """Cancel background work on these tapes.
 
         Raises:
             MemoryRefused: A turn or ``/new`` runs.
         """
-        own = {source.name: source.own for source in preview.sources}
-        touched = [
-            active_session
-            for active_session in self.scopes.active_sessions.values()
-            if active_session.key in own
-        ]
-        if any(active_session.is_busy and own[active_session.key] for active_session in touched):
+        sessions = [one for one in self.scopes.active_sessions.values() if one.key in found.tapes]
+        if any(one.is_busy and found.tapes[one.key] for one in sessions):
             raise MemoryRefused(BUSY)
-        for active_session in touched:
-            active_session.cancel_background_work()
+        for one in sessions:
+            one.cancel_background_work()
 
     async def drop_request(self, request: TapeEntry, query: ErasureQuery) -> None:
         """Erase a request that matched nothing; it alone holds the words."""
         tape = self.collector.memory.tape.name
         async with self.scopes.session_locks.erasure_lock:
-            await self.erase_residual_files(query.telling_words(), ())
+            await self.erase_residual_files(TextMatcher(query.needles), ())
             if not is_erased(request):
                 await self._store.erase(tape, [tombstone(request)])
             await self._reload({tape})
 
-    async def _erase(
-        self, preview: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> ErasureResult:
-        plan, sources = preview.closure, preview.sources
-        self._closure = plan
-        memory = self.collector.memory
-        unused = await self._unused_blobs(plan.blobs, plan, sources)
+    async def _erase(self, found: Closure, shown: tuple[frozenset[int], int]) -> ErasureResult:
+        memory, (tape, request) = self.collector.memory, found.request
+        unused = await self._unused_blobs(found)
         # Before the entries that refer to them: after a kill nothing else would.
         if unused and self.note is not None:
             self.note(memory.tape.name, blobs=unused)
-        places = await self.erase_residual_files((), unused) if unused else 0
-        later, seen = await self._erase_repeated(plan, sources, {})
-        places += self._changed
-        words = plan.lines | ({*plan.query.telling_words()} if plan.takes_all else set())
-        places += await self.erase_residual_files(sorted(words), ())
-        for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
-            await self._erase_all(plan, later[phase])
-        seen = await self._erase_later(plan, sources, seen)
-        numbers = tuple(sorted(shown[0] | {fact.id for fact in preview.facts}))
-        said = max(shown[1], preview.message_count)
+        places = await self.erase_residual_files(TextMatcher(), unused) if unused else 0
+        seen = dict(found.seen)
+        for phase in (ErasurePhase.REPEATED, ErasurePhase.SAID, ErasurePhase.BELIEVED):
+            changed = await self._replace(found, phase, found.spans.get(phase, {}))
+            if phase is ErasurePhase.REPEATED:
+                places += changed + await self.erase_residual_files(found.matcher, ())
+        await self._erase_since(found, seen)
         erased = ErasureResult(
-            numbers,
-            said,
+            tuple(sorted(shown[0] | {fact.id for fact in found.home_facts()})),
+            max(shown[1], len(found.counted())),
             places,
-            preview.not_permitted_count,
-            preview.affected_records,
-            plan.file_count,
+            len(found.not_permitted),
+            count_records(found.records),
+            found.file_count,
         )
-        if await find_erasure_result(memory, request.id) is None:
+        if await find_erasure_result(memory, request) is None:
             await memory.home.tape.ensure_bootstrap_anchor()
-            await memory.home.tape.append(result_event(memory, request.id, erased))
-        await self._erase_all(plan, later[ErasurePhase.REQUESTED])
-        await self._reload(_tape_names(preview))
-        changed = self._changed
-        await self._erase_later(plan, sources, seen)
-        if self._changed > changed:
-            await self._reload(_tape_names(preview))
+            await memory.home.tape.append(result_event(memory, request, erased))
+        await self._replace(found, ErasurePhase.REQUESTED, {tape: (request, request)})
+        await self._reload(found.tapes)
+        if await self._erase_since(found, seen):
+            await self._reload(found.tapes)
         await memory.refresh()
         return erased
 
-    async def _erase_later(
-        self, plan: Closure, sources: Iterable[SourceTape], seen: dict[str, int]
-    ) -> dict[str, int]:
-        """Erase what a session with the words in its state has written meanwhile."""
-        later, read = await self._erase_repeated(plan, sources, seen)
-        for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
-            await self._erase_all(plan, later[phase])
-        return read
+    async def _erase_since(self, found: Closure, seen: dict[str, int]) -> int:
+        """Erase what a session with the words in its state has written meanwhile; note how far."""
+        ranges = {tape: (last + 1, await self._version(tape)) for tape, last in seen.items()}
+        seen.update({tape: max(last, seen[tape]) for tape, (_, last) in ranges.items()})
+        phases = (ErasurePhase.REPEATED, ErasurePhase.SAID, ErasurePhase.BELIEVED)
+        return sum([await self._replace(found, phase, ranges) for phase in phases])
 
-    async def _erase_repeated(
-        self, plan: Closure, sources: Iterable[SourceTape], seen: dict[str, int]
-    ) -> tuple[dict[ErasurePhase, list[tuple[SourceTape, int]]], dict[str, int]]:
-        """Erase copies; return by phase what to erase later, and how far each tape was read."""
-        later: dict[ErasurePhase, list[tuple[SourceTape, int]]] = {
-            phase: [] for phase in ErasurePhase
-        }
-        read: dict[str, int] = {}
-        for source in sources:
-            first = seen.get(source.name, 0) + 1
-            last = await self._version(source.name)
-            while first <= last:
-                through = min(last, first + 499)
-                look = partial(self._collect, plan, source, later)
-                await visit_entries(self._store, source.name, look, first, through)
-                await self._flush(_MOST_AT_ONCE)
-                first = through + 1
-            await self._flush(0)
-            read[source.name] = last
-        return later, read
+    async def _replace(
+        self, found: Closure, phase: ErasurePhase, ranges: Mapping[str, tuple[int, int]]
+    ) -> int:
+        """Replace the entries of a phase in a range of each tape; return how many."""
+        changed = 0
+        fresh: list[TapeEntry] = []
 
-    def _collect(
-        self,
-        plan: Closure,
-        source: SourceTape,
-        later: dict[ErasurePhase, list[tuple[SourceTape, int]]],
-        entry: TapeEntry,
-    ) -> None:
-        found = plan.replacement(source, entry)
-        if found is None:
-            return
-        phase, fresh = found
-        if phase is ErasurePhase.REPEATED:
-            self._add_tombstone(source.name, fresh)
-        else:
-            later[phase].append((source, entry.id))
+        def collect(tape: str, entry: TapeEntry) -> None:
+            new = found.replacement(tape, entry)
+            fresh.extend([new[1]] if new is not None and new[0] is phase else ())
 
-    def _add_tombstone(self, tape: str, fresh: TapeEntry) -> None:
-        self._waiting.setdefault(tape, []).append(fresh)
-        self._size += len(str(fresh.payload))
-
-    async def _erase_all(self, plan: Closure, places: Iterable[tuple[SourceTape, int]]) -> None:
         # The home last: after a kill, what is there still identifies the copies elsewhere.
-        for source, number in sorted(places, key=lambda one: one[0].name == plan.home):
-            for entry in await self._store.read(source.name, number, number):
-                if (found := plan.replacement(source, entry)) is not None:
-                    self._add_tombstone(source.name, found[1])
-            await self._flush(_MOST_AT_ONCE)
-        await self._flush(0)
+        for tape in sorted(ranges, key=lambda tape: tape == found.home):
+            first, last = ranges[tape]
+            for start in range(first, last + 1, _PORTION):
+                through = min(last, start + _PORTION - 1)
+                await visit_entries(self._store, tape, partial(collect, tape), start, through)
+                size = sum(len(str(entry.payload)) for entry in fresh)
+                if fresh and (size > _MOST_AT_ONCE or through == last):
+                    changed += await self._write(found, tape, fresh)
+                    fresh.clear()
+        return changed
 
-    async def _flush(self, most: int) -> None:
-        """Write the collected tombstones if they exceed this size in characters."""
-        if self._size <= most:
-            return
-        waiting, self._waiting, self._size = self._waiting, {}, 0
-        for tape, tombstones in waiting.items():
-            ids = [entry.id for entry in tombstones]
-            self._note_erased(tape, tombstones)
-            # Before the tape as well: after a kill nothing would show that vectors remain.
-            await self._drop_vectors(tape, ids)
-            self._changed += await self._store.erase(tape, tombstones)
-            await self._drop_vectors(tape, ids)
-
-    def _note_erased(self, tape: str, fresh: Sequence[TapeEntry]) -> None:
-        """Write to the list that restored backups obey what is erased next."""
-        if self.note is None or self._closure is None:
-            return
-        records = self._closure.erased_records(tape)
-        try:
-            self.note(
-                tape,
-                ids=[entry.id for entry in fresh if is_erased(entry)],
-                parts={entry.id: entry_digest(entry) for entry in fresh if not is_erased(entry)},
-                facts=records.facts,
-                beliefs=records.beliefs,
-                quotes=records.quotes,
-            )
-        except OSError as error:
-            raise TapeWriteError(Reason("nothing_erased", error=str(error))) from error
+    async def _write(self, found: Closure, tape: str, fresh: list[TapeEntry]) -> int:
+        ids, eraser = [entry.id for entry in fresh], found.eraser(tape)
+        if self.note is not None:
+            # What restored backups obey.
+            try:
+                self.note(
+                    tape,
+                    ids=[entry.id for entry in fresh if is_erased(entry)],
+                    parts={
+                        entry.id: entry_digest(entry) for entry in fresh if not is_erased(entry)
+                    },
+                    facts=eraser.facts,
+                    beliefs=eraser.beliefs,
+                    quotes=eraser.quotes,
+                )
+            except OSError as error:
+                raise TapeWriteError(Reason("nothing_erased", error=str(error))) from error
+        # Before the tape as well: after a kill nothing would show that vectors remain.
+        await self._drop_vectors(tape, ids)
+        changed = await self._store.erase(tape, fresh)
+        await self._drop_vectors(tape, ids)
+        return changed
 
     async def _drop_vectors(self, tape: str, ids: Collection[int]) -> None:
         if self.vectors is None:
@@ -303,23 +246,18 @@ class Eraser:
                 Reason("vectors_not_erased", tape=tape, error=error.strerror)
             ) from error
 
-    async def _unused_blobs(
-        self, blobs: Collection[str], plan: Closure, sources: Iterable[SourceTape]
-    ) -> list[str]:
+    async def _unused_blobs(self, found: Closure) -> list[str]:
         """Return the blobs that no entry on any tape refers to after the erasure."""
-        left = set(blobs)
-        erased_from = {source.name: source for source in sources}
+        left = set(found.blobs)
 
         def look(tape: str, entry: TapeEntry) -> None:
             used = blobs_in(entry) & left
-            if used and (source := erased_from.get(tape)) is not None:
-                found = plan.replacement(source, entry)
-                used &= blobs_in(entry if found is None else found[1])
+            if used and tape in found.tapes and (new := found.replacement(tape, entry)) is not None:
+                used &= blobs_in(new[1])
             left.difference_update(used)
 
-        if left:
-            for tape in await self._store.list_tapes():
-                await visit_entries(self._store, tape, partial(look, tape))
+        for tape in await self._store.list_tapes() if left else ():
+            await visit_entries(self._store, tape, partial(look, tape))
         return sorted(left)
 
     async def _version(self, tape: str) -> int:
@@ -337,7 +275,3 @@ class Eraser:
         for active_session in list(self.scopes.active_sessions.values()):
             if active_session.key in tapes:
                 await active_session.reload()
-
-
-def _tape_names(preview: ErasurePreview) -> set[str]:
-    return {source.name for source in preview.sources}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.erasure.erasure_query import parse_query
-from bot.memory.erasure.record_eraser import RecordEraser
-from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.erasure.entry_eraser import EntryEraser
+from bot.memory.erasure.text_matcher import TextMatcher, needles_in
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.tape.entries import event
 
@@ -32,9 +31,7 @@ from bot.tape.entries import event
     ],
 )
 def test_a_text_holds_what_is_asked_for_where_it_has_all_the_words(asked, text, holds):
-    found = parse_query(asked)
-    assert found is not None
-    assert found.text_matcher().holds([text]) is holds
+    assert TextMatcher(needles_in(asked)).holds([text]) is holds
 
 
 @pytest.mark.parametrize(
@@ -47,13 +44,11 @@ def test_a_text_holds_what_is_asked_for_where_it_has_all_the_words(asked, text, 
     ],
 )
 def test_a_text_repeats_an_erased_one_to_the_letter_and_not_in_other_words(erased, text, repeats):
-    found = parse_query("zqx")
-    assert found is not None
-    matcher = found.text_matcher()
+    matcher = TextMatcher(needles_in("zqx"))
     matcher.add_passage(erased)
     assert matcher.holds([text]) is repeats
-    matcher.remove_passages(f"Once more: {text}")
-    assert not matcher.holds([text])
+    elsewhere = matcher.passages_in(f"Once more: {text}")
+    assert not TextMatcher(matcher.needles, matcher.passages - elsewhere).holds([text])
 
 
 @pytest.mark.parametrize(
@@ -65,4 +60,4 @@ def test_a_malformed_fact_loses_its_words_like_any_other(malformed):
     ops = [{"op": "add", "verdict": "approved", "text": "", "fact": fact, "closed": fact}]
     entry = event(FACTS_EVENT, {"ops": ops})
     assert "pear" in str(entry)
-    assert "pear" not in str(RecordEraser(TextMatcher(words=("pear",))).clear(entry))
+    assert "pear" not in str(EntryEraser(TextMatcher(("pear",))).clear(entry))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.erasure.record_eraser import RecordEraser
+from bot.memory.erasure.entry_eraser import EntryEraser
 from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Proposal, ProposalBatch
@@ -138,7 +138,7 @@ async def test_undoing_brings_back_no_words_that_were_erased_meanwhile(scope):
     await learn(scope, ROME, said("I moved to the pear house"))
     await apply(scope, "person", Proposal("strengthen", fact=1, evidence=(said("yes", 2),)))
     undoing = await scope.undo_batch()
-    eraser = RecordEraser(TextMatcher(words=("pear",)))
+    eraser = EntryEraser(TextMatcher(("pear",)))
     entries = [eraser.clear(one) for one in await scope.tape.read_entries()]
     await scope.tape.store.erase(scope.name, [one for one in entries if one.data.get("ops")])
     await scope.reload()

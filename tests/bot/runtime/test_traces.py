@@ -16,6 +16,7 @@ from bot.bus.local import LocalBus
 from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import ModelRejected
 from bot.core.telemetry.logging import configure_logging
+from bot.memory.erasure.text_matcher import TextMatcher, needles_in
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
@@ -124,7 +125,7 @@ async def test_records_of_the_log_are_masked_in_place_and_typed_lines_gone(home,
     await until(lambda: path.exists() and "too" in path.read_text())
     rotated = write(home / "logs" / "tapebot.log.1", b"a\nb xyzzy-plugh\nc\n")
     before = path.read_bytes()
-    assert await traces.erase([SECRET], []) == 4
+    assert await traces.erase(TextMatcher(needles_in(SECRET)), []) == 4
     again = open_history(home / "console" / "history")
     assert [line async for line in again.load()] == ["/memory export"]
     logger.info("written later")
@@ -144,5 +145,5 @@ async def test_links_are_not_followed(home, traces, tmp_path):
     outside = write(tmp_path / "outside.md", b"xyzzy")
     (home / "exports").mkdir()
     (home / "exports" / "link.md").symlink_to(outside)
-    assert await traces.erase(["xyzzy"], []) == 0
+    assert await traces.erase(TextMatcher(("xyzzy",)), []) == 0
     assert outside.exists()
