@@ -61,7 +61,9 @@ class SpokenWords:
 
     def __post_init__(self) -> None:
         """Take out the names, with which words before them and after them must not join."""
-        object.__setattr__(self, "text", OTHERS_NAME.sub(" \N{OBJECT REPLACEMENT CHARACTER} ", self.text))
+        object.__setattr__(
+            self, "text", OTHERS_NAME.sub(" \N{OBJECT REPLACEMENT CHARACTER} ", self.text)
+        )
 
     @cached_property
     def folded(self) -> str:

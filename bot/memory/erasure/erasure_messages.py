@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.core.i18n import N_, _, ngettext, pgettext
+from bot.core.text import escape_markdown
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_items import ErasureItem, list_items
 from bot.memory.erasure.record_eraser import record_phrases
@@ -121,14 +122,13 @@ def _item(item: ErasureItem, preview: ErasurePreview, timezone: tzinfo | None) -
     if entry.name == FILE_KEPT:
         return _("File `{name}`", name=entry.data.get("name"))
     told = one_line(_said(entry), _EXCERPT) or _("(a file)")
-    author = f"{shown_entry_time(entry, timezone)}, {speaker_label(entry)}"
-    return _("Message of {author}: {text}", author=author, text=told)
+    author = f"{shown_entry_time(entry, timezone)}, {escape_markdown(speaker_label(entry))}"
+    return _("Message of {author}: {text}", author=author, text=escape_markdown(told))
 
 
 def _fact(fact: Fact) -> str:
-    return _(
-        "{text} (fact {number})", text=one_line(fact_words(fact, None), _EXCERPT), number=fact.id
-    )
+    text = escape_markdown(one_line(fact_words(fact, None), _EXCERPT))
+    return _("{text} (fact {number})", text=text, number=fact.id)
 
 
 def _beside(preview: ErasurePreview) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _beside(preview: ErasurePreview) -> Iterator[str]:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    shown = [f"- {one_line(text, _EXCERPT)}" for text in texts[:_MOST_LISTED]]
+    shown = [f"- {text}" for text in texts[:_MOST_LISTED]]
     if len(texts) > _MOST_LISTED:
         more = ngettext("and {n} more", "and {n} more", len(texts) - _MOST_LISTED)
         shown.append(f"- {more}")

@@ -17,9 +17,9 @@ from bot.agent.commands.memory.fact_text import (
     author_name,
     confidence_text,
     decision_text,
-    escape_markdown,
     fact_label,
     fact_line,
+    literal_words,
     validity_text,
 )
 from bot.agent.commands.memory.permissions import is_other_person
@@ -28,6 +28,7 @@ from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import local_time
 from bot.core.i18n import N_, _
+from bot.core.text import escape_markdown
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.fact_words import fact_words
@@ -70,10 +71,10 @@ class _Told:
     async def parts(self) -> AsyncIterator[str]:
         """Yield the explanation line by line."""
         fact = self._fact
-        yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact_words(fact, self._timezone))}"
+        yield f"{fact_label(fact, shared=self._number.shared)} {literal_words(fact, fact_words(fact, self._timezone))}"
         yield await self._status()
         if fact.subject:
-            yield _("It is about {subject}.", subject=fact.subject)
+            yield _("It is about {subject}.", subject=escape_markdown(fact.subject))
         for line in self._replaced():
             yield line
         if self._may_see():
@@ -221,7 +222,8 @@ def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     line = _("{who}, {message}, entry {entry}", who=who, message=message, entry=entry)
     if not evidence.quote:
         return line
-    line = _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote))
+    own = (evidence.quote,) if evidence.is_own_words else ()
+    line = _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote, own))
     if not evidence.context:
         return line
     return _(
