@@ -14,7 +14,8 @@ _MARKUP = LazyPattern(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\(
 _PART = LazyPattern(r"\S+")
 _ADDRESSED = LazyPattern(r"://|\w\.[^\W\d_]{2}|\d\.\d{1,3}\.\d{1,3}\.\d")
 """What platforms make a link by themselves has one of these."""
-_AROUND = ".,;:!?()[]<>\"'"
+_AFTER = ".,;:!?"
+_AROUND = "()[]<>\"'" + _AFTER
 _LONGEST_CODE = 300
 
 _OPENING = LazyPattern(r"[\"“„«「『]")
@@ -45,11 +46,11 @@ def escape_markdown(text: str, own: Iterable[str] = ()) -> str:
     shown, at = "", 0
     for part in _PART.finditer(text):
         if _ADDRESSED.search(part[0]) and part[0].strip(_AROUND) not in said:
-            address = part[0].replace("`", "'")
-            if len(address) > _LONGEST_CODE:
-                address = f"{address[:_LONGEST_CODE]}…"
-            shown += _MARKUP.sub(r"\\\g<0>", text[at : part.start()]) + f"`{address}`"
-            at = part.end()
+            address = part[0].rstrip(_AFTER)
+            shown += _MARKUP.sub(r"\\\g<0>", text[at : part.start()])
+            at = part.start() + len(address)
+            cut = "…" if len(address) > _LONGEST_CODE else ""
+            shown += f"`{address[:_LONGEST_CODE].replace('`', chr(39))}{cut}`"
     return shown + _MARKUP.sub(r"\\\g<0>", text[at:])
 
 

@@ -85,7 +85,10 @@ def _told(value: Any) -> str:
 async def _show(key: str, context: CommandContext, page: int = 1) -> CommandReply:
     bus, parts = context.memory.bus, []
     if (own := await bus.shared.get(key)) is not None:
-        parts += [f"{_label(own)}\n{escape_markdown(_told(own.value))}", escape_markdown(await bus.shared.cite(key))]
+        parts += [
+            f"{_label(own)}\n{escape_markdown(_told(own.value))}",
+            escape_markdown(await bus.shared.cite(key)),
+        ]
     if (everybodys := await bus.shared_workspace.get(key)) is not None:
         label = _("{label}, shared with everyone", label=_label(everybodys))
         parts.append(f"{label}\n{escape_markdown(_told(everybodys.value))}")
