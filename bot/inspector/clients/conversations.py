@@ -181,7 +181,11 @@ class ClientConversations:
             return None
         if len(answers) > 1:
             return None
-        if not answers and rest and rest[0].position <= (await self._parent(session)).get("last", 0):
+        if (
+            not answers
+            and rest
+            and rest[0].position <= (await self._parent(session)).get("last", 0)
+        ):
             # A fork has it from its parent: here nobody asks it, so no answer would come.
             return None
         answer = answers[0].id if answers else None
