@@ -75,8 +75,10 @@ class AnswerTool(Generic[AnswerT]):
 
 
 def read_answer(answer: type[AnswerT], text: str) -> AnswerT:
-    """Return the answer in a text: lists and objects may be texts themselves, perhaps with words around
-    them, a list may be its only item, and what may be left out null.
+    """Return the answer in a text, as models write it.
+
+    Words may be around it, lists and objects may be texts themselves, a list may be its only item, and
+    what may be left out may be null.
 
     Raises:
         UnusableAnswer: It does not fit.
@@ -113,7 +115,7 @@ def _fitted(value: Any, schema: dict[str, Any]) -> Any:
         return value
     fields = schema["properties"]
     given = {name: one for name, one in value.items() if name in fields and one is not None}
-    empty = {name: [] for name, one in fields.items() if one["type"] == "array"}
+    empty: dict[str, Any] = {name: [] for name, one in fields.items() if one["type"] == "array"}
     return empty | {name: _fitted(one, fields[name]) for name, one in given.items()}
 
 

@@ -61,14 +61,8 @@ def fact_label(fact: Fact, *, shared: bool = False) -> str:
 
 def fact_line(fact: Fact, timezone: tzinfo | None = None, *, shared: bool = False) -> str:
     """Return a fact as one line, shortened; a quotation until its sentence is judged."""
-    words = shorten(fact_words(fact, timezone))
-    return f"{fact_label(fact, shared=shared)} {literal_words(fact, words)}"
-
-
-def literal_words(fact: Fact, words: str) -> str:
-    """Return words of a fact as Markdown, in which the addresses that a person said are links."""
-    said = (evidence.quote for evidence in fact.evidence if evidence.is_own_words)
-    return escape_markdown(words, said)
+    words = escape_markdown(shorten(fact_words(fact, timezone)))
+    return f"{fact_label(fact, shared=shared)} {words}"
 
 
 def shorten(text: str, most: int = _SHOWN) -> str:

@@ -8,7 +8,6 @@ from bot.agent.commands.memory.fact_text import (
     age_text,
     fact_count_text,
     fact_label,
-    literal_words,
 )
 from bot.agent.commands.pagination import paginate, parse_page_number
 from bot.agent.commands.problem_label import problem_labeller
@@ -72,7 +71,7 @@ def _lines(facts: list[Fact], context: CommandContext, *, shared: bool = False) 
     for fact in newer_first(facts):
         old = age_text(fact.valid_from, today, timezone)
         since = f" ({old})" if old else ""
-        told = literal_words(fact, fact_words(fact, timezone))
+        told = escape_markdown(fact_words(fact, timezone))
         # A quotation tells its day itself.
         told += "" if fact.quoted else since
         pinned = "📌 " if fact.standing else ""

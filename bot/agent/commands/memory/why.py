@@ -19,7 +19,6 @@ from bot.agent.commands.memory.fact_text import (
     decision_text,
     fact_label,
     fact_line,
-    literal_words,
     validity_text,
 )
 from bot.agent.commands.memory.permissions import is_other_person
@@ -71,7 +70,7 @@ class _Told:
     async def parts(self) -> AsyncIterator[str]:
         """Yield the explanation line by line."""
         fact = self._fact
-        yield f"{fact_label(fact, shared=self._number.shared)} {literal_words(fact, fact_words(fact, self._timezone))}"
+        yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact_words(fact, self._timezone))}"
         yield await self._status()
         if fact.subject:
             yield _("It is about {subject}.", subject=escape_markdown(fact.subject))
@@ -222,8 +221,7 @@ def evidence_line(evidence: Evidence, context: CommandContext) -> str:
     line = _("{who}, {message}, entry {entry}", who=who, message=message, entry=entry)
     if not evidence.quote:
         return line
-    own = (evidence.quote,) if evidence.is_own_words else ()
-    line = _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote, own))
+    line = _("{line}: “{quote}”", line=line, quote=escape_markdown(evidence.quote))
     if not evidence.context:
         return line
     return _(

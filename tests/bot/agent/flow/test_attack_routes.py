@@ -404,7 +404,8 @@ async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
         await channel.ask("Read m in the inbox")
         blob = await FolderBlobs(tmp_path / "blobs").put(SHOWN.encode())
         file = Attachment("document", "evil.example", "text/plain", 1, blob)
-        await channel.ask("/memory add My page is http://a.example/1")
+        reminded = await channel.ask("/remind in an hour read http://a.example/1")
+        assert "read http://a.example/1" in reminded
         await channel.wait_for_answer(await channel.send("/files keep", attachments=(file,)))
         for command in (
             "/problem",
@@ -421,4 +422,3 @@ async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
             told = await channel.ask(command)
             assert "evil.example" in told.replace("&#46;", ".")
             assert live_parts(re.sub(r"`[^`\n]*`", "", told)) == []
-        assert "My page is http://a.example/1" in await channel.ask("/memory")
