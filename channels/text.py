@@ -62,11 +62,6 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(char > "\uffff" for char in text)
 
 
-def as_one_word(name: str) -> str:
-    """Return a name that others chose without its spaces, so that it says nothing between words."""
-    return "_".join(name.split())
-
-
 def has_visible_text(text: str) -> bool:
     """Return whether any character is visible; some platforms reject text that only looks empty."""
     return any(unicodedata.category(char) not in _INVISIBLE for char in text)

@@ -16,6 +16,7 @@ from bot.bus.clients import (
 )
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.bus.messages import (
+    OTHERS_NAME,
     PERSON,
     Activity,
     Address,
@@ -36,6 +37,7 @@ from bot.bus.messages import (
     Role,
     Sender,
     join_parts,
+    others_name,
 )
 from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
 from bot.bus.queue_limits import LONGEST_MESSAGE, too_long_text, waiting_text
@@ -68,6 +70,7 @@ __all__ = [
     "API_CHANNEL",
     "LONGEST_MESSAGE",
     "MCP_CHANNEL",
+    "OTHERS_NAME",
     "PERSON",
     "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",
@@ -135,6 +138,7 @@ __all__ = [
     "media",
     "messages",
     "nesting_levels",
+    "others_name",
     "ports",
     "postgres",
     "postgres_discord_state",

@@ -28,6 +28,16 @@ which wait for the person; call the ``site``'s own API, which only an owner's to
 _CHANNEL = LazyPattern(r"[a-z][a-z0-9_-]{0,31}")
 _PART = LazyPattern(r"[^:\s]{1,256}")
 
+OTHERS_NAME = LazyPattern(r"[@#:]\[[^\[\]\n]{0,200}\]")
+"""A name that others chose, as it stands in ``Inbound.text``: no word of the sender's."""
+_APART = LazyPattern(r"[\s\[\]。！？؟।]+")
+_LONGEST_NAME = 128
+
+
+def others_name(sign: str, name: str) -> str:
+    """Return a name that others chose, as it stands in ``Inbound.text``; the sign is @, # or a colon."""
+    return f"{sign}[{_APART.sub('_', name[:_LONGEST_NAME])}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -250,7 +260,7 @@ class Inbound:
         id: The platform's id of the message, unique within the conversation; duplicates are
             recognised by it.
         sender: The author.
-        text: The person's own words.
+        text: The person's own words; names in it that others chose are made by ``others_name``.
         sent_at: The time by the platform's clock, aware; ``InvalidInbound`` refuses a naive one.
         private: True if only this person and the bot are present.
         quote: Text of somebody else that the message quotes or forwards; never the person's own.

@@ -58,7 +58,7 @@ _LEAST_LIMIT = 600
 """Smaller numbers in an error are statuses and positions."""
 
 _WAIT = LazyPattern(
-    r"(?:retry|again|wait|reset)\w{0,10}\W{1,4}(?:\w{1,8} ){0,3}((?:\d{1,13}(?:\.\d{1,9})?\s?"
+    r"(?:retry|again|wait|reset)\w{0,10}\W{1,4}(?:\w{1,8} ){0,3}(\d{4}-\d\d-\d\dT[\d:.]{1,20}Z?|(?:\d{1,13}(?:\.\d{1,9})?\s?"
     r"(?:ms|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)?\s?){1,4})",
     re.IGNORECASE,
 )
@@ -163,10 +163,12 @@ def _headers(*raised: Exception) -> Mapping[str, str]:
 
 def retry_after(headers: Mapping[str, str], now: datetime, text: str = "") -> float | None:
     """Return the seconds to wait that headers, with names in lower case, or a text ask for; None if none."""
-    milliseconds = headers.get("retry-after-ms", "")
-    told = [f"{milliseconds}ms" if milliseconds else "", headers.get("retry-after", "")]
-    told += [found[1] for found in [_WAIT.search(text)] if found]
-    resets = {name: value for name, value in headers.items() if "ratelimit-reset" in name}
+    told = [f"{value}ms" for name, value in headers.items() if name.endswith("retry-after-ms")]
+    told += [headers.get("retry-after", "")]
+    if found := _WAIT.search(text):
+        field = found[0].removesuffix(found[1]).rstrip("\"'=: ").lower()
+        told.append(f"{found[1]}ms" if field.endswith("ms") else found[1])
+    resets = {name: value for name, value in headers.items() if "limit" in name and "reset" in name}
     used_up = [
         value
         for name, value in resets.items()

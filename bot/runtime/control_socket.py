@@ -203,7 +203,7 @@ async def _converse(
     slots: anyio.Semaphore,
     unfinished: dict[anyio.CancelScope, None],
 ) -> None:
-    """Answer one connection, in a slot once its request is whole; give up on slow or closed ones."""
+    """Answer one connection, with a slot for the handler alone; give up on slow or closed ones."""
     with (
         anyio.move_on_after(_SECONDS) as waiting,
         suppress(anyio.BrokenResourceError, anyio.IncompleteRead),
@@ -220,7 +220,8 @@ async def _converse(
                 del unfinished[waiting]
                 waiting.deadline = anyio.current_time() + _HANDLING
                 async with slots:
-                    await stream.send(_line(await _reply(line, handlers)))
+                    reply = await _reply(line, handlers)
+                await stream.send(_line(reply))
         finally:
             unfinished.pop(waiting, None)
 

@@ -20,7 +20,6 @@ from bot.tape.entries import (
     TapeEntry,
     anchor,
     event,
-    system,
 )
 from bot.tape.fork import ForkTapeStore
 from bot.tape.search import Hit, SearchQuery
@@ -161,10 +160,6 @@ class TapeService:
     async def append_event(self, name: str, data: dict[str, Any]) -> TapeEntry:
         """Append an event."""
         return await self.append(event(name, data))
-
-    async def append_system(self, content: str) -> TapeEntry:
-        """Append a system prompt."""
-        return await self.append(system(content))
 
     async def handoff(self, name: str, state: dict[str, Any] | None = None) -> TapeEntry:
         """Append an anchor; a boundary anchor starts a new phase that inherits its state.

@@ -3,7 +3,7 @@
 Rule 1: ``text`` holds only what the sender wrote; what others wrote is in ``quote``.
 Rule 2: mentions of the bot are removed; other mentions become names.
 Rule 3: a quote names its author in a form that no display name can imitate.
-Rule 4: a name in ``text`` is one word, since others chose it: none of its words is the sender's.
+Rule 4: a name in ``text`` was chosen by others: none of its words is the sender's.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import aiohttp
 import anyio
 import discord
 
-from bot.bus import Address, FileUnavailable, Sender
+from bot.bus import Address, FileUnavailable, Sender, others_name
 from bot.core.reasons import Reason
 from channels.intake import Event, FileKind, SentFile
-from channels.text import MAX_QUOTE_LENGTH, as_one_word, quote_name
+from channels.text import MAX_QUOTE_LENGTH, quote_name
 
 _LONGEST_NAME = 64
 
 _MENTION = re.compile(r"<(@!?|@&|#)(\d{15,20})>")
-_EMOJI = re.compile(r"<a?(:\w{2,32}:)\d{15,20}>")
+_EMOJI = re.compile(r"<a?:(\w{2,32}):\d{15,20}>")
 _COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31})(?:\s|$)")
 _SAID = {discord.MessageType.default, discord.MessageType.reply}
 
@@ -42,7 +42,7 @@ def is_from_person(message: discord.Message) -> bool:
 def message_text(message: discord.Message, bot_id: int) -> str:
     """Return the sender's text with ids replaced by names; stickers and polls in parentheses."""
     parts = [resolve_mentions(message, message.content, bot_id)]
-    parts += [f"(sticker_{as_one_word(each.name)})" for each in message.stickers]
+    parts += [f"(sticker {others_name(':', each.name)})" for each in message.stickers]
     if message.poll is not None:
         parts.append(f"(poll: {message.poll.question})")
     return "\n".join(part for part in parts if part)
@@ -59,16 +59,17 @@ def resolve_mentions(message: discord.Message, content: str, bot_id: int) -> str
         kind, number = found[1], int(found[2])
         if kind == "#":
             channel = None if guild is None else guild.get_channel_or_thread(number)
-            return "#unknown" if channel is None else f"#{as_one_word(channel.name)}"
+            return "#unknown" if channel is None else others_name("#", channel.name)
         if kind == "@&":
-            return "" if number in mine else f"@{as_one_word(roles.get(number, 'unknown'))}"
+            return "" if number in mine else others_name("@", roles.get(number, "unknown"))
         if number == bot_id:
             return ""
         member = None if guild is None else guild.get_member(number)
         person = people.get(number) or (member.display_name if member else "unknown")
-        return f"@{as_one_word(person)}"
+        return others_name("@", person)
 
-    return _EMOJI.sub(r"\1", _MENTION.sub(name, content)).strip()
+    plain = _EMOJI.sub(lambda emoji: others_name(":", emoji[1]), content)
+    return _MENTION.sub(name, plain).strip()
 
 
 def belongs_to(role: discord.Role, bot_id: int) -> bool:

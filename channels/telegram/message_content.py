@@ -4,7 +4,7 @@ Rule 1: a person's own words are kept apart from what they quote or forward.
 Rule 2: mentions are read from entities, never from the text, since anybody may write a name.
 Rule 3: a name is always in quotation marks, which the bot's own words never are, so that no name
 can imitate them.
-Rule 4: who is mentioned chose their name, so it is one word: none of its words is the sender's.
+Rule 4: who is mentioned chose their name: none of its words is the sender's.
 Rule 5: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
 """
 
@@ -26,9 +26,9 @@ from aiogram.types import (
     User,
 )
 
-from bot.bus import Sender
+from bot.bus import Sender, others_name
 from bot.core.i18n import match_language
-from channels.text import as_one_word, format_quote, quote_name
+from channels.text import format_quote, quote_name
 
 _LONGEST_LINK = 1_000
 _SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
@@ -91,7 +91,7 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) 
             mine = entity.user.id == me.id
             mentions, new = (
                 mentions or mine,
-                "" if mine else f"@{as_one_word(shown.removeprefix('@'))}",
+                "" if mine else others_name("@", shown.removeprefix("@")),
             )
         elif entity.type == "bot_command":
             name, _, target = shown.partition("@")

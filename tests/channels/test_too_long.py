@@ -65,6 +65,16 @@ async def test_as_much_as_a_turn_can_use_is_taken(tmp_path):
         assert await stage.ask("é" * LONGEST_MESSAGE) == "Aye."
 
 
+async def test_a_refused_request_swallows_no_later_conversation(tmp_path):
+    result = {"role": "tool", "tool_call_id": "none", "content": "r"}
+    async with program(tmp_path, answers()) as stage:
+        assert await stage.ask("Hello.") == "Aye."
+        for refused in (talk("Hello.", "Other.", TOO_LONG), [*talk("Hello.", "Other."), result]):
+            with pytest.raises(openai.APIStatusError, match=r"at most|belong to no call"):
+                await stage.client.chat.completions.create(model="tapebot", messages=refused)
+            assert await stage.ask("Hello.") == "Aye."
+
+
 def accepted(number: int, inbound: Inbound) -> AcceptedMessage:
     return AcceptedMessage(number, SystemClock().now(), inbound)
 

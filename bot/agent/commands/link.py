@@ -20,6 +20,7 @@ from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
 from bot.core.i18n import N_, _, format_number, ngettext, use_language
+from bot.core.text import escape_markdown
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker
 from bot.memory.session.scope.identities import (
@@ -298,7 +299,11 @@ def _told(outcome: BatchOutcome) -> str:
         parts.append(pending)
     if left:
         shown = joined_clauses(
-            _("“{text}” ({reason})", text=decision.proposal.text, reason=decision.reason)
+            _(
+                "“{text}” ({reason})",
+                text=escape_markdown(decision.proposal.text),
+                reason=decision.reason,
+            )
             for decision in left[:_MOST_SHOWN]
         )
         if len(left) > _MOST_SHOWN:

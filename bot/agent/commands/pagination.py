@@ -78,7 +78,7 @@ def paginate(text: str, page: int, command: str) -> tuple[str, tuple[Button, ...
     """Return one page of a text, and the buttons to its neighbours.
 
     Args:
-        text: The whole text; cut between lines, or within a line longer than a page.
+        text: The whole text; cut between lines, or between the words of a line longer than a page.
         page: Number of the page, from 1; clamped to the existing pages.
         command: Command that shows a page when its number is appended.
     """
@@ -107,7 +107,8 @@ def _pages(text: str) -> list[str]:
             if len(rest) > room and not (len(rest) > MAX_PAGE_CHARS and room >= _WORTH_FILLING):
                 pages.append("")
                 room = MAX_PAGE_CHARS
-            part, rest = rest[:room], rest[room:]
+            cut = rest.rfind(" ", 0, room) + 1 if len(rest) > room else 0
+            part, rest = rest[: cut or room], rest[cut or room :]
             pages[-1] += part
             room -= len(part)
     return [page.strip("\n") for page in pages if page.strip()] or [text]

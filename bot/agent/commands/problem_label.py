@@ -19,6 +19,6 @@ def problem_labeller(fold: SessionFold) -> Callable[[TapeEntry], str]:
             return ""
         problem = fold.compartments.problem(problem_id)
         name = problem.name if problem is not None else problem_id
-        return " " + _("(problem {name})", name=f"`{name}`")
+        return " " + _("(problem {name})", name=f"“{name}”")
 
     return told

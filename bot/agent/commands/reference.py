@@ -14,7 +14,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from bot.agent.commands.memory.fact_text import author_name, escape_markdown, shorten
+from bot.agent.commands.memory.fact_text import author_name, shorten
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.parser import split_form, split_word
@@ -24,6 +24,7 @@ from bot.bus import Button
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
 from bot.core.patterns import LazyPattern
+from bot.core.text import escape_markdown
 from bot.memory.gate.reference_values import check_key, check_value, parse_value
 from bot.memory.gate.write_result import WriteResult
 from bot.memory.records.compartment_records import SharedReference
@@ -84,11 +85,14 @@ def _told(value: Any) -> str:
 async def _show(key: str, context: CommandContext, page: int = 1) -> CommandReply:
     bus, parts = context.memory.bus, []
     if (own := await bus.shared.get(key)) is not None:
-        parts += [f"{_label(own)}\n{escape_markdown(_told(own.value))}", await bus.shared.cite(key)]
+        parts += [
+            f"{_label(own)}\n{escape_markdown(_told(own.value))}",
+            escape_markdown(await bus.shared.cite(key)),
+        ]
     if (everybodys := await bus.shared_workspace.get(key)) is not None:
         label = _("{label}, shared with everyone", label=_label(everybodys))
         parts.append(f"{label}\n{escape_markdown(_told(everybodys.value))}")
-        parts.append(await bus.shared_workspace.cite(key))
+        parts.append(escape_markdown(await bus.shared_workspace.cite(key)))
         if context.author.role == "owner" and context.author.private:
             parts.append(_("Its source is {source}.", source=everybodys.source))
     if not parts:

@@ -9,11 +9,12 @@ import anyio.to_thread
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.agent.schedules.session_schedules import SessionSchedules
 from bot.agent.schedules.times.words import EXAMPLES
-from bot.agent.schedules.wording import escape_markdown, when_text
+from bot.agent.schedules.wording import when_text
 from bot.agent.texts import capitalized
 from bot.bus import Button
 from bot.core.i18n import N_, _, current_language, format_list, format_time
 from bot.core.locale_names import find_zones
+from bot.core.text import escape_markdown
 from bot.memory.records.schedules import TIMEZONE_SET, Author, Kind, Schedule, find_zone
 from bot.memory.records.transcript import sender_name, sent_time
 from bot.tape.entries import event
@@ -61,7 +62,7 @@ async def set_schedule(arguments: str, context: CommandContext, kind: Kind) -> C
 
 def confirmation(schedule: Schedule, schedules: SessionSchedules) -> str:
     """Return the sentence that repeats what was set, with its time and zone, as Markdown."""
-    text = escape_markdown(" ".join(schedule.text.split()))
+    text = escape_markdown(" ".join(schedule.text.split()), schedule.own)
     when = when_text(schedule, schedules.now(), schedules.fold.schedules.quiet)
     values = {"number": schedule.number, "text": f"**{text}**", "when": capitalized(when)}
     if schedule.kind == "task":

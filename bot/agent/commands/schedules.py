@@ -14,12 +14,13 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.commands.remind import cancel_button, confirmation, set_schedule
 from bot.agent.schedules.history import read_firings
 from bot.agent.schedules.session_schedules import NoTimeFound
-from bot.agent.schedules.wording import day_and_time, escape_markdown, listed, numbered, when_text
+from bot.agent.schedules.wording import day_and_time, listed, numbered, when_text
 from bot.agent.texts import bold, capitalized, joined
 from bot.bus import Address, Button
 from bot.core.errors import ScheduleRefused
 from bot.core.i18n import N_, _, ngettext
 from bot.core.reasons import reason_text
+from bot.core.text import escape_markdown
 from bot.memory.records.schedules import Schedule
 
 _NOTHING = N_(
@@ -229,7 +230,7 @@ def _name(schedule: Schedule) -> str:
 
 
 def _text(schedule: Schedule) -> str:
-    return escape_markdown(" ".join(schedule.text.split()))
+    return escape_markdown(" ".join(schedule.text.split()), schedule.own)
 
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {

@@ -16,6 +16,7 @@ from bot.agent.tools.tape import (
     search_tape_entries,
 )
 from bot.core.i18n import N_, _
+from bot.core.text import escape_markdown
 from bot.tape.search import SearchQuery
 
 _LISTED = 20
@@ -47,7 +48,7 @@ def _reply(text: str, page: int, command: str) -> CommandReply:
     command = command.strip()
     if len(command) > _LONGEST_SHOWN:
         command = f"{command[:_LONGEST_SHOWN]}…"
-    shown, buttons = paginate(text, page, f"{command} page")  # for the parser
+    shown, buttons = paginate(escape_markdown(text), page, f"{command} page")  # for the parser
     return CommandReply(shown, buttons=usable_buttons(buttons))
 
 

@@ -67,8 +67,7 @@ class AnswerTool(Generic[AnswerT]):
     def arguments(self, reply: ModelReply) -> str | None:
         """Return the answer as JSON: a call's arguments, else what the text holds; None if it holds none."""
         called = (call.arguments for call in reply.tool_calls if call.name == self.name)
-        begin, end = reply.content.find("{"), reply.content.rfind("}")
-        return next(called, reply.content[begin : end + 1] if 0 <= begin < end else None)
+        return next(called, reply.content if "{" in reply.content else None)
 
     def read(self, arguments: str) -> AnswerT:
         """Return the answer in arguments; see ``read_answer``."""
@@ -76,13 +75,16 @@ class AnswerTool(Generic[AnswerT]):
 
 
 def read_answer(answer: type[AnswerT], text: str) -> AnswerT:
-    """Return the answer in a text: lists and objects may be texts themselves, and empty lists null.
+    """Return the answer in a text, as models write it.
+
+    Words may be around it, lists and objects may be texts themselves, a list may be its only item, and
+    what may be left out may be null.
 
     Raises:
         UnusableAnswer: It does not fit.
     """
     try:
-        return answer.model_validate(_fitted(json.loads(text), answer_schema(answer)))
+        return answer.model_validate(_fitted(_json(text, "{}"), answer_schema(answer)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
@@ -92,24 +94,29 @@ def read_answer(answer: type[AnswerT], text: str) -> AnswerT:
         raise UnusableAnswer(told) from error
 
 
+def _json(text: str, brackets: str) -> Any:
+    """Return the value of a text, or of what is within its outermost brackets."""
+    with suppress(ValueError):
+        return json.loads(text)
+    begin, end = text.find(brackets[0]), text.rfind(brackets[1]) + 1
+    return json.loads(text[begin:end] if 0 <= begin < end else text)
+
+
 def _fitted(value: Any, schema: dict[str, Any]) -> Any:
     kind = schema["type"]
     if kind in ("array", "object") and isinstance(value, str):
         with suppress(ValueError):
-            value = json.loads(value)
+            value = _json(value, "[]" if kind == "array" else "{}")
     if kind == "array":
-        found = [] if value is None else [value] if isinstance(value, dict) else value
-        return (
-            [_fitted(one, schema["items"]) for one in found] if isinstance(found, list) else found
-        )
+        return [
+            _fitted(one, schema["items"]) for one in (value if isinstance(value, list) else [value])
+        ]
     if kind != "object" or not isinstance(value, dict):
         return value
     fields = schema["properties"]
-    empty = {name: None for name, one in fields.items() if one["type"] == "array"}
-    return {
-        name: _fitted(one, fields[name]) if name in fields else one
-        for name, one in {**empty, **value}.items()
-    }
+    given = {name: one for name, one in value.items() if name in fields and one is not None}
+    empty: dict[str, Any] = {name: [] for name, one in fields.items() if one["type"] == "array"}
+    return empty | {name: _fitted(one, fields[name]) for name, one in given.items()}
 
 
 def answers_by_grammar(model: Model) -> bool:

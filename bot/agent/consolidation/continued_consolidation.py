@@ -138,7 +138,7 @@ def _read(reply: ModelReply) -> SaveMemory | None:
         return None
     text = reply.content
     try:
-        answer = read_answer(SaveMemory, text[text.find("{") : text.rfind("}") + 1])
+        answer = read_answer(SaveMemory, text)
     except UnusableAnswer:
         return None
     return answer if answer.history_entry.strip() else None

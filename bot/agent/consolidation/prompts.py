@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.agent.consolidation.answer_tool import AnswerTool
 from bot.agent.fact_changes import FactChange
@@ -68,8 +68,6 @@ moved to Oslo for my new job at Statkraft." give
 
 class SaveMemory(BaseModel):
     """Arguments of ``save_memory``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     history_entry: str = Field(
         min_length=1,

@@ -142,7 +142,7 @@ class FileService:
                 return known, file
         missing = _("there is no file {name}", name=repr(clean_name(name)))
         if files:
-            some = joined(list(files)[:10])
+            some = joined(f"`{known}`" for known in list(files)[:10])
             missing = _("{reason}; there are: {names}", reason=missing, names=some)
         raise FileRefused(missing)
 

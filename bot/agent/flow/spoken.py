@@ -7,6 +7,7 @@ Rule 2: a value stands in words only between spaces, or punctuation next to a sp
 Rule 3: a number stands for each reading that its form allows (1.500 is 1500 and 1.5), and for no
     part of it.
 Rule 4: a value of several words stands there only as they follow each other in one text.
+Rule 5: a name that others chose is no word of who mentions them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from bot.bus import OTHERS_NAME
 from bot.core.folding import UNSPACED
 from bot.core.patterns import LazyPattern
 from bot.core.text import normalize_unicode
@@ -50,12 +52,18 @@ class SpokenWords:
     """A text, and whose it is.
 
     Attributes:
-        text: The text.
+        text: The text, with a sign that nobody writes for each name that others chose.
         found: What a value that stands in it gets.
     """
 
     text: str
     found: Found = field(default_factory=lambda: Found(Origin.PERSON))
+
+    def __post_init__(self) -> None:
+        """Take out the names, with which words before them and after them must not join."""
+        object.__setattr__(
+            self, "text", OTHERS_NAME.sub(" \N{OBJECT REPLACEMENT CHARACTER} ", self.text)
+        )
 
     @cached_property
     def folded(self) -> str:

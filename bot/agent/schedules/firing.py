@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.agent.schedules.wording import clock_time, day_and_time, escape_markdown
+from bot.agent.schedules.wording import clock_time, day_and_time
 from bot.bus import Button
 from bot.core import clock
 from bot.core.i18n import _, format_time, ngettext
 from bot.core.recurrence import next_occurrence
+from bot.core.text import escape_markdown
 from bot.memory.records.schedules import (
     SCHEDULE_FIRED,
     FiringStatus,
@@ -123,7 +124,8 @@ def firing_text(firing: Firing, now: datetime) -> str:
     """Return the text of a reminder that is told, as Markdown."""
     schedule = firing.schedule
     text = schedule.text.strip()
-    shown = f"**{escape_markdown(text)}**" if "\n" not in text else escape_markdown(text)
+    shown = escape_markdown(text, schedule.own)
+    shown = shown if "\n" in text else f"**{shown}**"
     lines = [_with_meant(f"⏰ {shown}", firing, now)]
     if firing.missed > _MOST_COUNTED:
         lines.append(_("It was also due more than 1000 times before that; I do not repeat those."))

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.memory.fact_text import shorten
 from bot.agent.schedules.rule_text import describe_rule
 from bot.agent.texts import capitalized, joined, long_day
 from bot.core.i18n import N_, _, format_time, ngettext
 from bot.core.recurrence import Once
+from bot.core.text import escape_markdown
 from bot.memory.records.schedules import (
     QUIET_HOURS_SET,
     SCHEDULE_ENDED,
@@ -26,7 +27,6 @@ from bot.tape.entries import TapeEntry
 __all__ = [
     "clock_time",
     "day_and_time",
-    "escape_markdown",
     "event_text",
     "listed",
     "numbered",
@@ -109,7 +109,8 @@ def _with_quiet_hours(text: str, schedule: Schedule, quiet: QuietHours | None) -
 def listed(schedule: Schedule, now: datetime, quiet: QuietHours | None) -> str:
     """Return a schedule as one line of a list."""
     mark = "⏰" if schedule.kind == "reminder" else "⚙"
-    text = escape_markdown(shorten(" ".join(schedule.text.split()).rstrip("."), _LISTED))
+    text = shorten(" ".join(schedule.text.split()).rstrip("."), _LISTED)
+    text = escape_markdown(text, schedule.own)
     return f"**{schedule.number}.** {mark} {text}: {when_text(schedule, now, quiet)}"
 
 

@@ -157,11 +157,6 @@ class MetricSample(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-def metrics_enabled() -> bool:
-    """Return whether metrics are enabled."""
-    return _Registered.registry is not None
-
-
 def enable_metrics() -> CollectorRegistry:
     """Enable every instrument; return the registry.
 

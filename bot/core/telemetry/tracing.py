@@ -84,11 +84,6 @@ def set_tracer(tracer: Tracer | None) -> None:
     _Tracing.noted.clear()
 
 
-def tracing_enabled() -> bool:
-    """Return whether a tracer is installed."""
-    return _Tracing.tracer is not None
-
-
 def span(name: str, parent: str | None = None, **attributes: Value) -> AbstractContextManager[Span]:
     """Return a span for a ``with`` block; an exception marks it as failed, with its type.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import anyio.to_thread
 
@@ -180,6 +181,13 @@ class ClientConversations:
             return None
         if len(answers) > 1:
             return None
+        if (
+            not answers
+            and rest
+            and rest[0].position <= (await self._parent(session)).get("last", 0)
+        ):
+            # A fork has it from its parent: here nobody asks it, so no answer would come.
+            return None
         answer = answers[0].id if answers else None
         if answers and not history.repeated and await self._is_delivered(session, answers[0]):
             return None
@@ -207,12 +215,16 @@ class ClientConversations:
 
     async def _complete_copy(self, session: str) -> None:
         """Append the boundary of a fork that a kill left without it."""
+        parent = await self._parent(session)
+        if parent.get("last") == await self._store.version(session):
+            tape = TapeService(self._store, str(parent.get("tape")))
+            await tape.fork_through(session, int(parent["last"]))
+
+    async def _parent(self, session: str) -> dict[str, Any]:
+        """Return which tape a fork is of, up to which entry; empty if it is none."""
         head = (await self._store.read(session, 1, 1))[:1]
         parent = head[0].data.get("parent") if head and head[0].name == HEADER_EVENT else None
-        if not isinstance(parent, dict) or parent.get("last") != await self._store.version(session):
-            return
-        tape = TapeService(self._store, str(parent.get("tape")))
-        await tape.fork_through(session, int(parent["last"]))
+        return parent if isinstance(parent, dict) else {}
 
 
 def _flat(history: ClientHistory) -> ClientHistory:

@@ -31,11 +31,6 @@ class RequestEncoder:
         self._encoded: OrderedDict[int, _Encoded] = OrderedDict()
         self._size = 0
 
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes of the encodings that are kept."""
-        return self._size
-
     def encode(self, body: dict[str, Any]) -> bytes:
         """Return a request's JSON, its messages first."""
         messages = body.get("messages")

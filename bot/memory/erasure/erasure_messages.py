@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.core.i18n import N_, _, ngettext, pgettext
+from bot.core.text import escape_markdown
 from bot.memory.erasure.closure import Closure
 from bot.memory.erasure.entry_eraser import RecordKey
 from bot.memory.erasure.erasure_query import ErasureItem
@@ -171,12 +172,13 @@ def _item(item: ErasureItem, found: Closure, timezone: tzinfo | None) -> str:
         return _("File `{name}`", name=entry.data.get("name"))
     said = f"/{entry.data.get('name')} {entry.data.get('arguments')}"
     told = one_line(said if entry.name == COMMAND else message_content(entry), _EXCERPT)
-    author = f"{shown_entry_time(entry, timezone)}, {speaker_label(entry)}"
-    return _("Message of {author}: {text}", author=author, text=told or _("(a file)"))
+    author = f"{shown_entry_time(entry, timezone)}, {escape_markdown(speaker_label(entry))}"
+    told = escape_markdown(told) or _("(a file)")
+    return _("Message of {author}: {text}", author=author, text=told)
 
 
 def _fact(fact: Fact) -> str:
-    text = one_line(fact_words(fact, None), _EXCERPT)
+    text = escape_markdown(one_line(fact_words(fact, None), _EXCERPT))
     return _("{text} (fact {number})", text=text, number=fact.id)
 
 

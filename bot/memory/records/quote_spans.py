@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from bot.bus import OTHERS_NAME
 from bot.core.patterns import LazyPattern
 
 LONGEST_TEXT = 20_000
@@ -37,7 +38,7 @@ _MOST_MARKS = 16
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Return where a text has a quote, as whole words; None if it does not."""
+    """Return where a text has a quote, as whole words and not in a name alone; None if it does not."""
     wanted = "".join(folded for _, _, folded in _folded(quote[:LONGEST_TEXT])).strip(_AROUND)
     if not wanted:
         # A sign alone, such as a thumb, is a quote if it is all that was said.
@@ -45,11 +46,14 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
         start = text.find(alone)
         return (start, start + len(alone)) if alone and alone == text.strip() else None
     flat, starts, ends = _flat(text[:LONGEST_TEXT])
+    names = [name.span() for name in OTHERS_NAME.finditer(text)]
     at = flat.find(wanted)
     while at >= 0:
         end = at + len(wanted)
-        if not (_is_within_word(flat, at) or _is_within_word(flat, end)):
-            return starts[at], ends[end - 1]
+        first, last = starts[at], ends[end - 1]
+        named = any(start <= first and last <= stop for start, stop in names)
+        if not (named or _is_within_word(flat, at) or _is_within_word(flat, end)):
+            return first, last
         at = flat.find(wanted, end)
     return None
 

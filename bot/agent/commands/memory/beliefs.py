@@ -12,7 +12,6 @@ from bot.agent.commands.memory.fact_text import (
     author_name,
     bullet_list,
     confidence_text,
-    escape_markdown,
     is_today,
     shorten,
     signals_text,
@@ -26,6 +25,7 @@ from bot.agent.texts import bold, joined, joined_clauses, local_time
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _
 from bot.core.reasons import reason_text
+from bot.core.text import escape_markdown
 from bot.memory.gate.belief_updates import is_current, is_unjudged
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.records.episodes import entry_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from bot.agent.texts import decimal_text, joined, joined_clauses, local_time
 from bot.core.i18n import N_, _, ngettext
-from bot.core.patterns import LazyPattern
 from bot.core.reasons import reason_text
+from bot.core.text import escape_markdown
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_words import fact_words
 from bot.memory.records.proposals import ProposalDecision
@@ -26,8 +26,6 @@ _DAYS, _WEEKS, _MONTHS = 14, 63, 730
 _WEEK, _MONTH, _YEAR = 7, 30, 365
 _LISTED = 10
 _SHOWN = 300
-_MARKUP = LazyPattern(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
-"""Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
 
 AUTHOR_NAMES: Mapping[str, str] = {
     "consolidation": N_("consolidation"),
@@ -65,11 +63,6 @@ def fact_line(fact: Fact, timezone: tzinfo | None = None, *, shared: bool = Fals
     """Return a fact as one line, shortened; a quotation until its sentence is judged."""
     words = escape_markdown(shorten(fact_words(fact, timezone)))
     return f"{fact_label(fact, shared=shared)} {words}"
-
-
-def escape_markdown(text: str) -> str:
-    """Escape text so that Markdown shows it literally: ``2*3*4``, no hidden links."""
-    return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def shorten(text: str, most: int = _SHOWN) -> str:

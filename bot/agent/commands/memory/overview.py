@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from bot.agent.commands.memory.fact_text import (
     age_text,
-    escape_markdown,
     fact_count_text,
     fact_label,
 )
@@ -15,6 +14,7 @@ from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import bold, plain_day
 from bot.core.i18n import N_, _, ngettext
+from bot.core.text import escape_markdown
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.fact import Fact, newer_first
 from bot.memory.records.fact_words import fact_words
@@ -43,7 +43,11 @@ def _parts(context: CommandContext) -> Iterator[str]:
     yield bold(_("What I remember")) + f" ({fact_count_text(len(own))})"
     subjects = group_by_subject(own)
     for subject, facts in subjects.items():
-        heading = bold(subject or _("other")) + "\n" if len(subjects) > 1 or subject else ""
+        heading = (
+            bold(escape_markdown(subject) or _("other")) + "\n"
+            if len(subjects) > 1 or subject
+            else ""
+        )
         yield heading + _lines(facts, context)
     if not own:
         yield _(_NOTHING)
@@ -52,7 +56,7 @@ def _parts(context: CommandContext) -> Iterator[str]:
     dailies = zone.read().dailies
     for note in dailies[-_NOTES:][::-1]:
         head = bold(_("Notes of {day}", day=plain_day(note.date)))
-        yield f"{head}\n{note.content}"
+        yield f"{head}\n{escape_markdown(note.content)}"
     if len(dailies) > _NOTES:
         left = len(dailies) - _NOTES
         yield ngettext("and notes of {n} earlier day", "and notes of {n} earlier days", left)
@@ -109,6 +113,9 @@ async def history(page: str, context: CommandContext) -> CommandReply:
     if not entries:
         return CommandReply(_("There is no history yet: nothing was consolidated."))
     mark = problem_labeller(context.fold)
-    told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(entries))
+    told = "\n\n".join(
+        escape_markdown(f"{entry.data.get('entry', '')}{mark(entry)}")
+        for entry in reversed(entries)
+    )
     text, buttons = paginate(told, parse_page_number(page), "/memory history")
     return CommandReply(text, buttons=buttons)

@@ -10,7 +10,6 @@ from bot.agent.commands.memory.fact_numbers import (
 )
 from bot.agent.commands.memory.fact_text import (
     bullet_list,
-    escape_markdown,
     fact_label,
     fact_line,
     shorten,
@@ -25,6 +24,7 @@ from bot.agent.commands.registry import (
 from bot.agent.texts import capitalized, joined_clauses, local_day
 from bot.bus import Button
 from bot.core.i18n import N_, _, ngettext
+from bot.core.text import escape_markdown
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.imports import assistant_of
 from bot.memory.records.proposals import (

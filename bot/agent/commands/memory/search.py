@@ -11,6 +11,7 @@ from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import bold, plain_day
 from bot.agent.tools.tape import render_hits, search_tape_entries
 from bot.core.i18n import N_, _, format_number
+from bot.core.text import escape_markdown
 from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.records.attachments import one_line
 from bot.memory.records.fact import Fact
@@ -44,7 +45,9 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
     kinds = frozenset({"message", "event"})
     hits = await search_tape_entries(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
     if hits:
-        told = render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
+        told = escape_markdown(
+            render_hits(hits, context.zone.timezone, problem_labeller(context.fold))
+        )
         parts.append("\n".join([bold(_("Said here")), told]))
     if context.files is not None:
         sections = await context.files.search(context.memory, words, _IN_FILES)
@@ -59,7 +62,7 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
 
 def file_line(section: FileSection) -> str:
     """Return a line for a section of a file: its source and the beginning of its text."""
-    return f"- {section.source}: {one_line(section.text, _EXCERPT)}"
+    return escape_markdown(f"- {section.source}: {one_line(section.text, _EXCERPT)}")
 
 
 def _facts(words: str, context: CommandContext) -> list[str]:
@@ -79,7 +82,7 @@ def _facts(words: str, context: CommandContext) -> list[str]:
 
 def _notes(words: str, context: CommandContext) -> list[str]:
     return [
-        f"- {plain_day(note.date)}: {memory_line}"
+        f"- {plain_day(note.date)}: {escape_markdown(memory_line)}"
         for note in reversed(context.zone.read().dailies)
         for memory_line in memory_lines(note.content)
         if _holds(memory_line, words)

@@ -17,7 +17,6 @@ from bot.agent.commands.memory.fact_text import (
     author_name,
     confidence_text,
     decision_text,
-    escape_markdown,
     fact_label,
     fact_line,
     validity_text,
@@ -28,6 +27,7 @@ from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.texts import local_time
 from bot.core.i18n import N_, _
+from bot.core.text import escape_markdown
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.fact_words import fact_words
@@ -73,7 +73,7 @@ class _Told:
         yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact_words(fact, self._timezone))}"
         yield await self._status()
         if fact.subject:
-            yield _("It is about {subject}.", subject=fact.subject)
+            yield _("It is about {subject}.", subject=escape_markdown(fact.subject))
         for line in self._replaced():
             yield line
         if self._may_see():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.memory.fact_text import shorten
 from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.problem.transitions import find_recorded_change, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.core.i18n import N_, _
+from bot.core.text import escape_markdown
 from bot.memory.records.compartment_records import WorkingSet, working_set_from_json
 from bot.memory.records.problem_notes import (
     NOTE_KINDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.agent.commands.memory.fact_text import age_text, escape_markdown, is_today
+from bot.agent.commands.memory.fact_text import age_text, is_today
 from bot.agent.commands.pagination import (
     paginate,
     paginate_items,
@@ -17,6 +17,7 @@ from bot.agent.texts import bold, joined
 from bot.bus import Button
 from bot.core.clock import format_time
 from bot.core.i18n import N_, _, ngettext
+from bot.core.text import escape_markdown
 from bot.memory.records.compartment_records import Problem
 from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
 from bot.memory.session.bus.working_set import translate_summary

@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.memory.fact_text import shorten
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
 from bot.core.i18n import N_, _, ngettext
+from bot.core.text import escape_markdown
 from bot.memory.records.compartment_records import (
     Problem,
     problem_from_json,

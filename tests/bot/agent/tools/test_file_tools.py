@@ -88,7 +88,7 @@ async def test_what_is_kept_is_read_and_found_with_its_place(files, name, data, 
         one.meta.get("from_outside") for one in await files.host.tape() if one.kind == "tool_result"
     ]
     assert outside == [True] * 3
-    await talk(files.host, (f"/memory search {words}", f"{name}, {place}: "), (f"And {words}?",))
+    await talk(files.host, (f"/memory search {words}", f"`{name}`, {place}: "), (f"And {words}?",))
     assert f"file:{name}, {place}" in str(files.model.requests_for()[-1].messages[-1])
     assert files.kept() == {name: data}
     [path] = (files.folder / "files" / "person-fake-7").iterdir()
