@@ -298,10 +298,10 @@ async def test_the_person_sees_everything_and_which_problem_it_is_of(tmp_path):
             [own] = [line for line in told.splitlines() if second in line]
             others = [line for line in told.splitlines() if first in line]
             assert others
-            assert all("(problem `taxes`)" in line for line in others)
+            assert all("(problem “taxes”)" in line for line in others)
             assert "(problem" not in own
         told = await world.step("/memory history")
-        assert f"{first}. (problem `taxes`)" in told
+        assert f"{first}. (problem “taxes”)" in told
         await world.step("/problem switch taxes")
         told = await world.step("/memory history")
         assert f"{first}." in told

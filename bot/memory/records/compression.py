@@ -390,3 +390,13 @@ def encode_problems(problems: Sequence[Problem]) -> str:
     """Return the problems as text, and below them the working sets that they have."""
     working = [one.working_set for one in problems if one.working_set is not None]
     return "\n".join(filter(None, (_PROBLEMS.encode(problems), encode_working_sets(working))))
+
+
+def decode_problems(text: str) -> list[Problem]:
+    """Return the problems in a text of ``encode_problems``."""
+    told, sign, below = text.partition(f"\n{_WORKING_SETS.title}")
+    working = iter(decode_working_sets(sign[1:] + below))
+    return [
+        replace(one, working_set=next(working)) if one.working_set else one
+        for one in _PROBLEMS.decode(told)
+    ]

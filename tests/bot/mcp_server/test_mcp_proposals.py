@@ -52,7 +52,8 @@ async def test_an_injection_is_shown_as_a_quote_and_reaches_no_prompt(memory):
     await told(client, "propose", text=f"# {INJECTION}\n[x](http://evil.example) **now** `rm`")
     [pending] = await memory.talk(HOME, "/memory pending")
     line = next(line for line in pending.splitlines() if "Ignore" in line)
-    assert line.startswith(f"**1.** “{INJECTION}")
+    shown = INJECTION.replace("eve@evil.example", "`eve@evil.example`")
+    assert line.startswith(f"**1.** “{shown}")
     assert line.endswith("”")
     assert "\\*\\*now\\*\\*" in line
     await memory.talk(HOME, "What do you know about me?")
