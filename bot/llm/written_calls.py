@@ -234,15 +234,15 @@ def _marked(
         if tag and "_res" in tag:
             place = after
             yield found.start(), after, []
-        elif _is_call(found[0], text[found.end() : start + len(body)], offered) and not (
-            end < 0 and _goes_on(body)
-        ):
+        elif _is_call(found[0], text[found.end() : start + len(body)], offered):
+            place = after
+            if end < 0 and _goes_on(body):
+                continue
             # A tag may hold the name.
             written = body if mark else text[found.start() : start + len(body)]
             calls = list(_calls(written, offered)) or _broken(body)
             named = not tag or "call" in tag.lower() or any(one.name in offered for one in calls)
             if calls and named and not quotes.has(text[found.start() : after]):
-                place = after
                 yield found.start(), after, calls
 
 
