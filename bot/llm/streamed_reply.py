@@ -208,7 +208,7 @@ class StreamedReply:
         elif content and not bare:
             # A model that calls otherwise quotes what stands among words.
             return text, ()
-        return content, _whole((call, [call.arguments]) for call in written if self._tools)
+        return content, _whole((call, [call.arguments or "{}"]) for call in written if self._tools)
 
 
 def _others(value: Mapping[str, Any], *known: str) -> dict[str, Any]:

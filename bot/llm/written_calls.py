@@ -53,9 +53,9 @@ _TAG = (
 )
 """The tags of all others, with the names that servers put before them: ``antml:``, ``minimax:``, ``start_``."""
 
+CODE = r"(?P<fence>`{3,}|^~{3,})[\s\S]*?(?:(?P=fence)|\Z)|(?P<ticks>``?)[^\n]*?(?P=ticks)"
 _OPENING = LazyPattern(
-    r"(?P<fence>`{3,}|^~{3,})[\s\S]*?(?:(?P=fence)|\Z)|(?P<ticks>``?)[^\n]*?(?P=ticks)"
-    r"|^\s{0,3}>.*|(?<=\n\n)(?:\x20{4}|\t).*"
+    rf"{CODE}|^\s{{0,3}}>.*|(?<=\n\n)(?:\x20{{4}}|\t).*"
     rf"|(?P<mark>{'|'.join(map(re.escape, _MARKS))})|<(?P<tag>{_TAG})(?:[=\s][^<>]{{0,200}})?>",
     re.MULTILINE,
 )
@@ -64,11 +64,13 @@ _OPENING = LazyPattern(
 _BLANK = LazyPattern(r"(?:[\s;,]|</[\w:|｜-]{1,40}>|<\|\w{1,40}\|>|\[/?[A-Z_]{3,20}\])*+")
 """What may stand between calls, and behind them."""
 
-MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=functions\.")
+MARK = LazyPattern(
+    rf"<[|｜‖]{{1,2}}[A-Za-z/]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=functions\."
+)
 """What a call may begin with, if no more text has come."""
 
 HALF_MARK = LazyPattern(
-    r"(?:<[^\s<>]{0,32}>?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
+    r"(?:<[^\s<>]{0,32}(?:>|\sn?a?m?e?)?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
     r"|(?:\A|\n|assistant)(?:comm[a-z]{0,6}(?: (?:to?)?)?|to?)(?:=[a-z]{0,9})?)\Z"
 )
 _NAMED_TAG = LazyPattern(
@@ -306,7 +308,8 @@ def _bare_calls(text: str, offered: Mapping[str, ToolSpec]) -> list[ToolCall]:
             name = str(value[0])
             continue
         made = list(_made(value, name, offered))
-        if not made or any(one.name not in offered for one in made):
+        # A list of tools by their names calls none.
+        if not made or any(one.name not in offered or not one.arguments for one in made):
             return []
         calls += made
         name = ""
@@ -390,10 +393,8 @@ def _made(value: Any, name: str, offered: Mapping[str, ToolSpec]) -> Iterator[To
     told = value["function"] if isinstance(value.get("function"), dict) else value
     own = next((told[key] for key in _NAMES if isinstance(told.get(key), str)), "")
     held = [told[key] for key in _ARGUMENTS if key in told]
-    given: Any = held[0] if held else {}
-    if not name and len(value) == 1 and (only := next(iter(value))) in offered:
-        own, given = only, value[only]
-    elif not own or not _OTHERS.issuperset(told) or (name and not held):
+    given: Any = held[0] if held else ""
+    if not own or not _OTHERS.issuperset(told) or (name and not held):
         own, given = name, value
     if own:
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
