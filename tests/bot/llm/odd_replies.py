@@ -200,12 +200,9 @@ WRITTEN = {
 """A call in the text of an answer, in the forms of many models."""
 
 PLAIN = [
-    "Models think between `<think>` and `</think>`; `<|im_end|>` ends the answer.",
-    "It is:\n```\n<think>\nHm<|im_end|>\n</think>\n```\nSo.",
-    'Write ``<tool_call>{"name": "tape_search", "arguments": {"q": "`"}}</tool_call>`` for that.',
-    'So:\n~~~\n<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>\n~~~\nThat is all.',
-    '{"name": "Ada", "age": 36}',
-    '[{"name": "tape_search"}]',
+    "Models think between `<think>` and `</think>`:\n```\n<think>\nHm<|im_end|>\n</think>\n```\nSo.",
+    'Write ``<tool_call>{"name": "tape_search", "arguments": {"q": "`"}}</tool_call>`` so:\n~~~\n<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>\n~~~\nThat is all.',
+    '[{"name": "tape_search"}, {"name": "Ada", "age": 36}]',
     f"```xml\n{WRITTEN['Hermes']}\n```",
     '```python\ntape_search(q="tea")\n```',
     "The <tool_call> tag opens one, and tape_search (a tool) is called with functools[0] in it.",
