@@ -8,11 +8,12 @@ Rule 3: a draft shows neither reasoning nor what may become a call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from bot.core.patterns import LazyPattern
 from bot.llm.bounds import MOST_TEXT
-from bot.llm.written_calls import HALF_MARK, MARK, may_be_calls
+from bot.llm.written_calls import CODE, HALF_MARK, MARK, may_be_calls
 
 _NEXT_CHANNEL = r"<\|end\|>|(?=<\|(?:start|channel)\|>)"
 _THOUGHTS = {
@@ -47,9 +48,10 @@ _LONGEST = 48
 
 _QUOTES = frozenset("`'\"")
 _SPECIAL = LazyPattern(
-    r"<\|channel\|>analysis<\|message\|>[\s\S]*?(?:<\|end\|>|\Z)"
+    CODE + r"|<\|channel\|>analysis<\|message\|>[\s\S]*?(?:<\|end\|>|\Z)"
     r"|<\|(?:end|return|im_end|eot_id)\|>(?:assistant\b)?|<\|start\|>(?:assistant\b)?(?!assistant to=| to=)"
-    r"|<\|channel\|>\w{1,20}<\|message\|>|<end_of_turn>"
+    r"|<\|channel\|>\w{1,20}<\|message\|>|<end_of_turn>",
+    re.MULTILINE,
 )
 
 
@@ -99,7 +101,9 @@ class AnswerText:
         if self._head is not None:
             self.unended, self._head = self.unended + self._head, ""
         text = self.text.lstrip() if self.thought else self.text
-        return _SPECIAL.sub("", text) if "<" in text else text
+        if "<" not in text:
+            return text
+        return _SPECIAL.sub(lambda one: one[0] if one["fence"] or one["ticks"] else "", text)
 
     def _open(self) -> None:
         """Drop reasoning from a beginning, until it turns out to be the answer's."""

@@ -278,7 +278,7 @@ class ProviderModel(Model):
         calls, ending = answer.reply.calls(), answer.reply.finish_reason
         if request.json_schema is None:
             self._calls_tools |= bool(calls)
-            content, calls = answer.reply.content_and_calls(answer.thoughts)
+            content, calls = answer.reply.content_and_calls(answer.thoughts, request.messages)
         elif calls and calls[0].name == REPLY_TOOL:
             content, calls = calls[0].arguments, ()
             ending = "stop" if ending == "tool_calls" else ending

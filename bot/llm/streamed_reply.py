@@ -22,7 +22,7 @@ from bot.core.errors import ModelRejected
 from bot.core.patterns import LazyPattern
 from bot.core.reasons import Reason
 from bot.llm.answer_text import AnswerText
-from bot.llm.base import ToolCall, ToolSpec
+from bot.llm.base import ChatMessage, ToolCall, ToolSpec
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 from bot.llm.written_calls import offered_name, read_calls, read_value, unfenced
 
@@ -185,23 +185,30 @@ class StreamedReply:
             if part.name or any(part.pieces)
         )
 
-    def content_and_calls(self, thoughts: str = "") -> tuple[str, tuple[ToolCall, ...]]:
-        """Return the whole answer, and the calls: those that are written in it if there are no others.
+    def content_and_calls(
+        self, thoughts: str = "", given: Sequence[ChatMessage] = ()
+    ) -> tuple[str, tuple[ToolCall, ...]]:
+        """Return the whole answer to messages, and the calls: those that are written in it if there are no others.
 
-        If there is neither, they may stand in the model's thoughts, which no mark has ended.
+        If there is neither, they may end the model's thoughts, which no mark has ended.
 
         Raises:
             ModelRejected: There are too many.
         """
         text, calls = self.answer.finish(), self.calls()
         bare = self._bare and not calls
-        content, written = read_calls(text, self._tools, bare=bare)
-        if not text.strip() and not calls and self.finish_reason != "length":
-            unended = read_calls(thoughts or self.answer.unended, self._tools, bare=False)[1]
-            written = [call for call in unended if call.name in self._names]
-        if not calls and self._tools and (bare or not content):
-            calls = _whole((call, [call.arguments]) for call in written)
-        return content, calls
+        content, written = read_calls(text, self._tools, bare=bare, given=given)
+        if calls:
+            return content, calls
+        if not text.strip() and self.finish_reason != "length":
+            thoughts = (thoughts or self.answer.unended).lstrip()
+            left, written = read_calls(thoughts, self._tools, bare=False, given=given)
+            ended = thoughts.startswith(left)
+            written = [call for call in written if ended and call.name in self._names]
+        elif content and not bare:
+            # A model that calls otherwise quotes what stands among words.
+            return text, ()
+        return content, _whole((call, [call.arguments or "{}"]) for call in written if self._tools)
 
 
 def _others(value: Mapping[str, Any], *known: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Calls of tools that are written as text: how a model is asked for them, and how they are read.
 
-Rule 1: what stands between a model's own marks is a call, whatever tool it names; it is never shown.
+Rule 1: what stands between a model's own marks is a call where nothing follows it, or where it has its lines
+    for itself; tags that other texts have as well must name a tool that was offered.
 Rule 2: without marks, an answer is a call if it has nothing else, and names tools that were offered.
-Rule 3: what is quoted, or within code, is no call, nor is a mark that nothing like a call follows.
+Rule 3: what is quoted, within code, or word for word in what the model was given, is none, but is shown.
 Rule 4: a value is JSON, or what models take for it: Python's words and quotes, keys without quotes,
     and calls as ``name(key=value)``.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 from bot.core.patterns import LazyPattern
 from bot.llm.base import ChatMessage, ModelRequest, ToolCall, ToolSpec
-from bot.llm.openai_format import tools_json
+from bot.llm.openai_format import flatten_content, tools_json
 
 _MARKS = {
     "[TOOL_CALLS]": "[/TOOL_CALLS]",
@@ -52,15 +53,24 @@ _TAG = (
 )
 """The tags of all others, with the names that servers put before them: ``antml:``, ``minimax:``, ``start_``."""
 
+CODE = r"(?P<fence>`{3,}|^~{3,})[\s\S]*?(?:(?P=fence)|\Z)|(?P<ticks>``?)[^\n]*?(?P=ticks)"
 _OPENING = LazyPattern(
-    r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|(?P<mark>" + "|".join(map(re.escape, _MARKS)) + ")"
-    rf"|<(?P<tag>{_TAG})(?:[=\s][^<>]{{0,200}})?>"
+    rf"{CODE}|^\s{{0,3}}>.*|(?<=\n\n)(?:\x20{{4}}|\t).*"
+    rf"|(?P<mark>{'|'.join(map(re.escape, _MARKS))})|<(?P<tag>{_TAG})(?:[=\s][^<>]{{0,200}})?>",
+    re.MULTILINE,
 )
-MARK = LazyPattern(rf"<[|｜‖]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=functions\.")
+"""Code and quotations, or what opens a call."""
+
+_BLANK = LazyPattern(r"(?:[\s;,]|</[\w:|｜-]{1,40}>|<\|\w{1,40}\|>|\[/?[A-Z_]{3,20}\])*+")
+"""What may stand between calls, and behind them."""
+
+MARK = LazyPattern(
+    rf"<[|｜‖]{{1,2}}[A-Za-z/]|<{_TAG}|\[TOOL_|functools\[|(?:commentary )?to=functions\."
+)
 """What a call may begin with, if no more text has come."""
 
 HALF_MARK = LazyPattern(
-    r"(?:<[^\s<>]{0,32}>?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
+    r"(?:<[^\s<>]{0,32}(?:>|\sn?a?m?e?)?|\[[A-Z_]{0,5}|\bfunc(?:t|to|too|tool|tools)?"
     r"|(?:\A|\n|assistant)(?:comm[a-z]{0,6}(?: (?:to?)?)?|to?)(?:=[a-z]{0,9})?)\Z"
 )
 _NAMED_TAG = LazyPattern(
@@ -72,7 +82,7 @@ _PARAMETER = LazyPattern(
     r"|<arg_key>\s{0,9}([\w.:-]{1,100})\s{0,9}</arg_key>\s{0,9}(?:<arg_value>)?"
 )
 _PARAMETER_END = LazyPattern(rf"</{_SPACE}(?:param(?:eter)?|arg(?:ument|_value)?)>")
-_FENCED = LazyPattern(r"\s*```[\w-]{0,20}\s([\s\S]*)```\s*")
+_FENCED = LazyPattern(r"\s*```(?:json|tool_\w{1,10})?\s([\s\S]*)```\s*")
 _PRINTED = LazyPattern(r"\s*print\(([\s\S]*)\)\s*")
 _WORD = LazyPattern(r"[\w.:/-]{1,100}")
 _CALL_WORDS = LazyPattern(
@@ -97,6 +107,7 @@ _TOKEN = LazyPattern(
 _NUMBER = LazyPattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _LITERALS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 _CLOSING = {"{": "}", "[": "]"}
+_SIGNS = LazyPattern(r"(?:\\[nrt]|\W)+")
 _QUOTE = LazyPattern(r"\\[\s\S]|\"")
 _DEEPEST = 32
 _DECODER = json.JSONDecoder(strict=False)
@@ -170,46 +181,86 @@ def may_be_calls(text: str, names: Collection[str]) -> bool:
     return word[0].rstrip(":") in names and text[word.end()] in "({]\n"
 
 
-def read_calls(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str, list[ToolCall]]:
+def read_calls(
+    text: str, tools: Sequence[ToolSpec], *, bare: bool, given: Sequence[ChatMessage] = ()
+) -> tuple[str, list[ToolCall]]:
     """Return an answer without the calls that are written in it, and the calls.
 
     Args:
         text: The answer.
         tools: The tools that were offered.
         bare: Whether what has no marks may be one.
+        given: The messages that were answered.
     """
     offered = {tool.name: tool for tool in tools}
-    if bare and text != (inner := unfenced(text)) and MARK.match(inner.lstrip()):
-        left, calls = read_calls(inner, tools, bare=False)
-        if calls and not left and all(one.name in offered for one in calls):
-            return "", calls
-    if bare and (calls := _bare_calls(text, offered)):
+    quotes = _Quotes(given)
+    if bare and (calls := _bare_calls(text, offered)) and not quotes.has(text):
         return "", calls
-    kept, calls, place, cut = [], [], 0, False
+    groups: list[tuple[int, int, list[ToolCall]]] = []
+    for start, end, calls in _marked(text, offered, quotes):
+        before = groups[-1] if groups else None
+        if before and _BLANK.fullmatch(text, before[1], start):
+            groups[-1] = (before[0], end, before[2] + calls)
+        elif calls:
+            groups.append((start, end, calls))
+    kept, found, place = [], [], 0
+    for start, end, calls in groups:
+        own_lines = not (text[:start].rpartition("\n")[2] + text[end:].partition("\n")[0]).strip()
+        if own_lines or _BLANK.fullmatch(text, end):
+            kept.append(text[place:start])
+            found += calls
+            place = end
+    if not found:
+        return text, []
+    rest = text[place:]
+    return "".join([*kept, "" if _BLANK.fullmatch(rest) else rest]).strip(), found
+
+
+def _marked(
+    text: str, offered: Mapping[str, ToolSpec], quotes: _Quotes
+) -> Iterator[tuple[int, int, list[ToolCall]]]:
+    """Yield begin, end and calls of what stands between marks; a result has no calls."""
+    place = 0
     while (found := _OPENING.search(text, place)) is not None:
-        mark, tag = found["mark"], found["tag"]
+        place, mark, tag = found.end(), found["mark"], found["tag"]
         if mark is None and tag is None:
-            kept.append(text[place : found.end()])
-            place = found.end()
             continue
         # The bracket after ``functools`` is the list's.
-        start = found.end() - (mark == "functools[")
+        start = place - (mark == "functools[")
         closing = _MARKS[mark] if mark else f"</{tag}>".replace("</start_", "<end_")
         # What a text in JSON quotes ends nothing.
         end = text.find(closing, _end_of_value(text, start))
         after = len(text) if end < 0 else end + len(closing)
-        end = len(text) if end < 0 else end
-        body = text[start:end]
+        body = text[start : after if end < 0 else end]
         # Some models go on with what they think that the tool answers.
-        result = bool(calls) and tag is not None and "_res" in tag
-        if is_call := not result and _is_call(found[0], text[found.end() : end], offered):
+        if tag and "_res" in tag:
+            place = after
+            yield found.start(), after, []
+        elif _is_call(found[0], text[found.end() : start + len(body)], offered):
+            place = after
+            if end < 0 and _goes_on(body):
+                continue
             # A tag may hold the name.
-            written = body if mark else text[found.start() : end]
-            calls += list(_calls(written, offered)) or _broken(body)
-        kept.append(text[place : found.start() if is_call or result else after])
-        place, cut = after, cut or is_call
-    kept.append(text[place:])
-    return ("".join(kept).strip() if cut else text), calls
+            written = body if mark else text[found.start() : start + len(body)]
+            calls = list(_calls(written, offered)) or _broken(body)
+            named = not tag or "call" in tag.lower() or any(one.name in offered for one in calls)
+            if calls and named and not quotes.has(text[found.start() : after]):
+                yield found.start(), after, calls
+
+
+class _Quotes:
+    """Whether a text stands in messages, however it is spaced and escaped there."""
+
+    def __init__(self, given: Sequence[ChatMessage]) -> None:
+        self._given = given
+        self._letters: str | None = None
+
+    def has(self, text: str) -> bool:
+        """Return whether a user or a tool has written it."""
+        if self._letters is None:
+            told = flatten_content([one for one in self._given if one["role"] in {"user", "tool"}])
+            self._letters = "\n".join(_SIGNS.sub("", one.get("content") or "") for one in told)
+        return _SIGNS.sub("", text) in self._letters
 
 
 def read_value(text: str, place: int = 0) -> tuple[Any, int]:
@@ -257,7 +308,8 @@ def _bare_calls(text: str, offered: Mapping[str, ToolSpec]) -> list[ToolCall]:
             name = str(value[0])
             continue
         made = list(_made(value, name, offered))
-        if not made or any(one.name not in offered for one in made):
+        # A list of tools by their names calls none.
+        if not made or any(one.name not in offered or not one.arguments for one in made):
             return []
         calls += made
         name = ""
@@ -299,7 +351,14 @@ def _is_call(opening: str, body: str, offered: Collection[str]) -> bool:
     """Return whether what follows a mark is a call, rather than what is said of the mark."""
     if "_res" in opening[:40] or not body.strip():
         return _NAMED_TAG.match(opening) is not None
-    return bool(_CALL_LIKE.match(body)) or offered_name(body, offered) in offered
+    return bool(_CALL_LIKE.match(body)) or offered_name(body[:100], offered) in offered
+
+
+def _goes_on(body: str) -> bool:
+    """Return whether words follow the values in a text that nothing ends."""
+    last = max((end for *_, end in _values(body)), default=len(body))
+    written = _BLANK.fullmatch(body, last) or _VALUE.search(body, last) or _PARAMETER.search(body)
+    return written is None
 
 
 def _broken(written: str) -> list[ToolCall]:
@@ -334,10 +393,8 @@ def _made(value: Any, name: str, offered: Mapping[str, ToolSpec]) -> Iterator[To
     told = value["function"] if isinstance(value.get("function"), dict) else value
     own = next((told[key] for key in _NAMES if isinstance(told.get(key), str)), "")
     held = [told[key] for key in _ARGUMENTS if key in told]
-    given: Any = held[0] if held else {}
-    if not name and len(value) == 1 and (only := next(iter(value))) in offered:
-        own, given = only, value[only]
-    elif not own or not _OTHERS.issuperset(told) or (name and not held):
+    given: Any = held[0] if held else ""
+    if not own or not _OTHERS.issuperset(told) or (name and not held):
         own, given = name, value
     if own:
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

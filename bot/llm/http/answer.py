@@ -83,7 +83,7 @@ class ModelAnswer:
                 raise TypeError("content is no text")
             return self.reply.add_text(content)
         kind = str(content.get("type"))
-        if kind.startswith(_THOUGHT_KINDS):
+        if kind.startswith(_THOUGHT_KINDS) or "thinking" in content:
             self.keep("reasoning_content", "".join(_texts(content)))
             return False
         if kind in {"tool_use", "tool_call", "function_call"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from bot.core.errors import ModelError, ModelRejected, TransientModelError
@@ -169,6 +170,7 @@ THOUGHTS = {
 }
 """Reasoning in the text of an answer, as servers without a parser for it send it."""
 
+CLAUDE = '<function_calls>\n<invoke name="tape_search">\n<parameter name="q" string="true">tea</parameter>\n</invoke>\n</function_calls>'
 WRITTEN = {
     "Hermes": '<tool_call>\n{"name": "tape_search", "arguments": {"q": "tea"}}\n</tool_call>',
     "with words before it": 'I look.\n<tool_call>{"name": "tape_search", "arguments": {"q": "tea"}}</tool_call>',
@@ -176,16 +178,10 @@ WRITTEN = {
     "Llama": '<function=tape_search>{"q": "tea"}</function>',
     "Mistral": '[TOOL_CALLS][{"name": "tape_search", "arguments": {"q": "tea"}}]',
     "GLM": "<tool_call>tape_search\n<arg_key>q</arg_key>\n<arg_value>tea</arg_value>\n</tool_call>",
-    "Claude": '<function_calls>\n<invoke name="tape_search">\n<parameter name="q">tea</parameter>\n</invoke>\n</function_calls>',
+    "Claude": CLAUDE,
+    "Claude's own": re.sub("</?", r"\g<0>antml" ":", CLAUDE),
     "MiniMax": '<minimax:tool_call>\n<invoke name="tape_search">\n<parameter name="q">tea</parameter>\n</invoke>\n</minimax:tool_call>',
-    "Claude's own": "<antml"
-    ":function_calls>\n<antml"
-    ':invoke name="tape_search">\n<antml'
-    ':parameter name="q">tea</antml'
-    ":parameter>\n</antml"
-    ":invoke>\n</antml"
-    ":function_calls>",
-    "DeepSeek 3.2": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="tape_search">\n<｜DSML｜parameter name="q" string="true">tea</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "DeepSeek 3.2": re.sub("</?", r"\g<0>｜DSML｜", CLAUDE),
     "DeepSeek": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>tape_search\n```json\n{"q": "tea"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     "Kimi": '<|tool_calls_section_begin|><|tool_call_begin|>functions.tape_search:0<|tool_call_argument_begin|>{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
     "gpt-oss": '<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.tape_search <|constrain|>json<|message|>{"q": "tea"}<|call|>',
@@ -204,14 +200,15 @@ WRITTEN = {
 """A call in the text of an answer, in the forms of many models."""
 
 PLAIN = [
-    "Models think between `<think>` and `</think>`; the rest is the answer.",
-    "It is:\n```\n<think>\nHm\n</think>\n```\nSo.",
-    'Write `<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>` for that.',
-    'So:\n```json\n{"name": "tape_search", "arguments": {}}\n```\nThat is all.',
-    '{"name": "Ada", "age": 36}',
-    "[print(x=1)]",
-    "```python\n[print(tape_search=1)]\n```",
+    "Models think between `<think>` and `</think>`:\n```\n<think>\nHm<|im_end|>\n</think>\n```\nSo.",
+    'Write ``<tool_call>{"name": "tape_search", "arguments": {"q": "`"}}</tool_call>`` so:\n~~~\n<tool_call>{"name": "tape_search", "arguments": {}}</tool_call>\n~~~\nThat is all.',
+    '[{"name": "tape_search"}, {"name": "Ada", "age": 36}]',
+    f"```xml\n{WRITTEN['Hermes']}\n```",
+    '```python\ntape_search(q="tea")\n```',
     "The <tool_call> tag opens one, and tape_search (a tool) is called with functools[0] in it.",
     '[tape_search] is a tool: [tape_search(q="tea")] calls it.',
+    f"> {WRITTEN['Llama']}\n\nIt has {WRITTEN['Hermes']}, and {WRITTEN['Mistral']}, which I ignore.",
+    '<tools>\n<tool name="hammer"/>\n</tools>',
+    f"The page ends so:\n{WRITTEN['Hermes']}",
 ]
-"""Answers that only speak of such things."""
+"""Answers that only speak of such things, or quote a page that has the first of ``WRITTEN``."""

@@ -14,7 +14,7 @@ from bot.core.errors import ModelError
 from bot.llm.base import ModelRequest, ToolSpec
 from testkit.anthropic_server import ScriptedAnthropic
 from testkit.ollama_server import ScriptedOllama
-from testkit.openai_server import Reply, ScriptedOpenAI
+from testkit.openai_server import Call, Reply, ScriptedOpenAI
 
 
 @pytest.fixture
@@ -93,7 +93,10 @@ async def test_a_call_that_is_written_as_text_is_made_and_never_shown(served, st
 @both
 @pytest.mark.parametrize("text", PLAIN)
 async def test_an_answer_that_speaks_of_tags_and_calls_is_shown_as_it_is(provider, streamed, text):
-    model, _ = await provider([Reply(text, piece=3)])
-    reply, texts = await ask(model, streamed, ModelRequest(ASK.messages, SEARCH))
-    assert (reply.content, reply.tool_calls) == (text, ())
-    assert all(text.startswith(part) for part in texts)
+    page = {"role": "tool", "tool_call_id": "a", "content": json.dumps(WRITTEN["Hermes"])}
+    native, other = Reply("", (Call("tape_search", "{}"),)), text.replace("tea", "cake")
+    model, _ = await provider([Reply(text, piece=3), native, Reply(other, piece=3)])
+    for told in (text, "", other):
+        reply, texts = await ask(model, streamed, ModelRequest([*ASK.messages, page], SEARCH))
+        assert (reply.content, len(reply.tool_calls)) == (told, not told)
+        assert all(told.startswith(part) for part in texts)
