@@ -90,14 +90,11 @@ def _distance(part: _Part, phrase: TimePhrase) -> bool:
 
 
 def _every(part: _Part, phrase: TimePhrase) -> bool:
+    unit, count = (*part.all(f"v{_UNITS}"), "weeks")[0], (*part.all("n4oQ"), *part.all("e"), 1)[0]
     if part.letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in part.letters:
-        count, rest = divmod(part.amount()[2], 60)
-        phrase.every = (int(count), "minutes")
-    else:
-        count = int((*part.all("n4oQ"), *part.all("e"), 1)[0] or 1)
-        phrase.every = (count, str((*part.all(f"v{_UNITS}"), "weeks")[0]))
-        rest = phrase.every[1] == "seconds"
-    if count < 1 or rest:
+        unit, count = "minutes", part.amount()[2] / 60
+    phrase.every = (int(count or 1), unit)
+    if unit == "seconds" or count % 1 or count < 1:
         phrase.why, phrase.every = "unclear", (1, "minutes")
     return True
 
@@ -108,8 +105,8 @@ def _weekday(part: _Part, phrase: TimePhrase) -> bool:
     phrase.weekdays = sets[0] if sets else frozenset(days)
     if "G" in part.letters:
         phrase.weekdays = frozenset(range(days[0], days[1] + 1))
-    again = set("WBFG") & set(part.letters) or len(phrase.weekdays) > 2
-    phrase.every = phrase.every or ((1, "weeks") if again else None)
+    if set("WBFG") & set(part.letters) or len(phrase.weekdays) > 2:
+        phrase.every = phrase.every or (1, "weeks")
     phrase.next_week = "X" in part.letters
     return bool(phrase.weekdays)
 
@@ -117,8 +114,8 @@ def _weekday(part: _Part, phrase: TimePhrase) -> bool:
 def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool:
     if not _of_month(part, phrase):
         return False
-    phrase.why = phrase.why if phrase.every == (1, "months") else "unclear"
     phrase.nth, phrase.weekdays = part.all("noQ")[0], frozenset(part.all("w"))
+    phrase.why = phrase.why if phrase.every == (1, "months") else "unclear"
     phrase.kinds |= {"every", "weekday"}
     return True
 
