@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from bot.agent.schedules.times.tokens import Token
 from bot.agent.schedules.times.zones import NamedZone
@@ -36,8 +36,9 @@ class TimePhrase:
     distance: tuple[int, int, float] | None = None  # months, days and seconds from now
     every: tuple[int, str] | None = None
     zone: NamedZone | None = None
-    why: str = ""  # "two_days" or "unclear", if it is no time
+    why: Literal["", "unclear", "two_days"] = ""  # if it is no time
     kinds: set[str] = field(default_factory=set)
+    spans: tuple[tuple[int, int], ...] = ()  # its places in the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,19 +219,17 @@ _NO_START = "x,;gGLlqjcFfSuMCDZY"
 _BETWEEN = "sSNOai,"
 
 
-def read_phrase(tokens: Sequence[Token], letters: str, at: int) -> tuple[TimePhrase, int] | None:
-    """Return the phrase that begins at a token, and the number of the token after it; None if none does."""
-    phrase, end = TimePhrase(), at
+def read_phrase(tokens: Sequence[Token], letters: str, at: int) -> tuple[TimePhrase | None, int]:
+    """Return the phrase that begins at a token, and the number of the token after it; None and ``at`` if none does."""
+    phrase, begin, end = TimePhrase(), at, at
     while at < min(len(letters), end + 4):
         read = 0 if letters[at] in _NO_START else _read_part(tokens, letters, at, phrase)
         if not read and letters[at] not in _BETWEEN:
             break
         end, at = (read, read) if read else (end, at + 1)
     if not phrase.kinds - {"zone"}:
-        return None
-    while letters.startswith("S", end):
-        end += 1
-    return phrase, end
+        return None, begin
+    return phrase, end + len(letters[end:]) - len(letters[end:].lstrip("S"))
 
 
 def _read_part(tokens: Sequence[Token], letters: str, begin: int, phrase: TimePhrase) -> int:
