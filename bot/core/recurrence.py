@@ -28,6 +28,7 @@ __all__ = [
     "Once",
     "Rule",
     "Unit",
+    "add_months",
     "moment_of",
     "next_occurrence",
     "rule_as_json",
@@ -160,12 +161,16 @@ def _next_of_calendar(rule: Every, after: datetime, zone: tzinfo) -> datetime:
 def _nth_wall_time(rule: Every, at: int) -> datetime:
     if rule.unit in _DAYS:
         return rule.start + timedelta(days=at * rule.count * _DAYS[rule.unit])
-    months = rule.start.year * 12 + rule.start.month - 1 + at * rule.count * _MONTHS[rule.unit]
-    year, month = months // 12, months % 12 + 1
+    return add_months(rule.start, at * rule.count * _MONTHS[rule.unit])
+
+
+def add_months(wall: datetime, months: int) -> datetime:
+    """Return a wall time so many months later, on the last day of a month that is too short; it may raise OverflowError."""
+    year, month = divmod(wall.year * 12 + wall.month - 1 + months, 12)
     if year > MAXYEAR:
         raise OverflowError
-    day = min(rule.start.day, monthrange(year, month)[1])
-    return rule.start.replace(year=year, month=month, day=day)
+    day = min(wall.day, monthrange(year, month + 1)[1])
+    return wall.replace(year=year, month=month + 1, day=day)
 
 
 def _next_of_cron(expression: str, after: datetime, zone: tzinfo) -> datetime | None:

@@ -8,14 +8,22 @@ Rule 3: all that a phrase says of a day must hold for it; nothing is left out to
 
 from __future__ import annotations
 
-from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Any, Literal
+from typing import Literal
 
 from bot.agent.schedules.times.phrases import TimePhrase
 from bot.core.errors import InvalidRecurrence
-from bot.core.recurrence import Cron, Every, Once, Rule, moment_of, next_occurrence
+from bot.core.recurrence import (
+    Cron,
+    Every,
+    Once,
+    Rule,
+    Unit,
+    add_months,
+    moment_of,
+    next_occurrence,
+)
 
 Why = Literal["", "unclear", "two_days", "no_day", "past"]
 _LEAP_YEAR = 2000
@@ -55,7 +63,13 @@ class _Meaning:
             date(_LEAP_YEAR, 1, phrase.month_day)
         if phrase.distance is not None:
             return self._after_distance(*phrase.distance)
-        return self._repetition(*phrase.every) if phrase.every is not None else self._one_day()
+        if phrase.every is None:
+            return self._one_day()
+        count, unit = phrase.every
+        if (step := _ELAPSED.get(unit)) is None:
+            return self._repetition(count, unit)
+        alone = phrase.kinds <= {"every", "zone"}
+        return Every(count, unit, self.now + count * step) if alone else "unclear"
 
     def _after_distance(self, months: int, days: int, seconds: float) -> Rule | Why:
         phrase, local = self.phrase, self.local
@@ -65,8 +79,8 @@ class _Meaning:
             return "unclear"
         if not months and not days:
             return Once(self.now + timedelta(seconds=seconds)) if seconds > 0 else "unclear"
-        day = _day_in(local.year * 12 + local.month - 1 + months, local.day) + timedelta(days=days)
-        return self._once(day, self._time() if timed else local.time())
+        wall = add_months(local, months) + timedelta(days=days)
+        return self._once(wall, self._time() if timed else local.time())
 
     def _one_day(self) -> Rule | Why:
         phrase, today = self.phrase, self.local.date()
@@ -97,11 +111,8 @@ class _Meaning:
             and (not phrase.next_week or 7 <= ahead + today.weekday() < 14)
         )
 
-    def _repetition(self, count: int, unit: Any) -> Rule | Why:
+    def _repetition(self, count: int, unit: Unit) -> Rule | Why:
         phrase, clock, today = self.phrase, self._time(), self.local.date()
-        if unit in _ELAPSED:
-            start = self.now + count * _ELAPSED[unit]
-            return Every(count, unit, start) if phrase.kinds <= {"every", "zone"} else "unclear"
         if clock is None or phrase.next_week:
             return "unclear"
         kinds = sorted(phrase.kinds - {"every", "clock", "part", "zone"})
@@ -134,13 +145,14 @@ class _Meaning:
 
         So its first occurrence is found as the next ones are: on the last day of a shorter month.
         """
-        at = self.local.year * 12 + month - 1
-        while moment_of(datetime.combine(_day_in(at, day), clock), self.zone) <= self.now:
+        january = datetime.combine(date(self.local.year, 1, day), clock)
+        at = month - 1
+        while moment_of(add_months(january, at), self.zone) <= self.now:
             at += each
-        earlier = range(at, max(at - 50 * count * each, 12), -count * each)
-        start = next((one for one in earlier if _day_in(one, day).day == day), at)
-        unit: Literal["years", "months"] = "years" if each == 12 else "months"
-        return Every(count, unit, datetime.combine(_day_in(start, day), clock))
+        earlier = range(at, max(at - 50 * count * each, -12 * 1000), -count * each)
+        walls = (add_months(january, one) for one in earlier)
+        start = next((wall for wall in walls if wall.day == day), add_months(january, at))
+        return Every(count, "years" if each == 12 else "months", start)
 
     def _once(self, day: date, clock: time | None) -> Rule | Why:
         if clock is None:
@@ -164,9 +176,3 @@ class _Meaning:
         elif phrase.face and today and time(hour, minute) <= self.local.time():
             hour += 12
         return time(hour, minute)
-
-
-def _day_in(month: int, day: int) -> date:
-    """Return a day of a month, counted from the year 0; the last one if the month does not have it."""
-    year, number = month // 12, month % 12 + 1
-    return date(year, number, min(day, monthrange(year, number)[1]))

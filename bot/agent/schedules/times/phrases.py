@@ -12,6 +12,7 @@ from typing import Any, Literal
 from bot.agent.schedules.times.tokens import Token
 from bot.agent.schedules.times.zones import NamedZone
 from bot.core.patterns import LazyPattern
+from bot.core.recurrence import Unit
 
 _SIZES = {
     "seconds": (0, 0, 1), "minutes": (0, 0, 60), "hours": (0, 0, 3600), "days": (0, 1, 0), "weeks": (0, 7, 0),
@@ -34,7 +35,7 @@ class TimePhrase:
     face: bool = False  # whether the hour may be one of a clock's face: 5 or 17
     part: int | None = None  # usual hour of the part of the day
     distance: tuple[int, int, float] | None = None  # months, days and seconds from now
-    every: tuple[int, str] | None = None
+    every: tuple[int, Unit] | None = None
     zone: NamedZone | None = None
     why: Literal["", "unclear", "two_days"] = ""  # if it is no time
     kinds: set[str] = field(default_factory=set)
@@ -70,34 +71,23 @@ class _Part:
         return total[0], total[1], total[2]
 
 
-_Reader = Callable[[_Part, TimePhrase], bool]
+_Reader = Callable[[_Part, TimePhrase], bool | None] | tuple[str, object]
+"""Reads a part into a phrase, and returns False if it is something else; or an attribute's name and value, None for the token's."""
 
 
-def _sets(name: str, value: object = None, *, of: str = "") -> _Reader:
-    """Return a reader that sets an attribute to a value, or to that of the first token of some classes."""
-
-    def read(part: _Part, phrase: TimePhrase) -> bool:
-        setattr(phrase, name, part.all(of)[0] if of else value)
-        return True
-
-    return read
-
-
-def _distance(part: _Part, phrase: TimePhrase) -> bool:
+def _distance(part: _Part, phrase: TimePhrase) -> None:
     months, days, seconds = part.amount()
     phrase.why = "unclear" if months % 1 or days % 1 else phrase.why
     phrase.distance = (int(months), int(days), seconds)
-    return True
 
 
-def _every(part: _Part, phrase: TimePhrase) -> bool:
+def _every(part: _Part, phrase: TimePhrase) -> None:
     unit, count = (*part.all(f"v{_UNITS}"), "weeks")[0], (*part.all("n4oQ"), *part.all("e"), 1)[0]
     if part.letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in part.letters:
         unit, count = "minutes", part.amount()[2] / 60
     phrase.every = (int(count or 1), unit)
     if unit == "seconds" or count % 1 or count < 1:
         phrase.why, phrase.every = "unclear", (1, "minutes")
-    return True
 
 
 def _weekday(part: _Part, phrase: TimePhrase) -> bool:
@@ -112,21 +102,21 @@ def _weekday(part: _Part, phrase: TimePhrase) -> bool:
     return bool(phrase.weekdays)
 
 
-def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool:
+def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool | None:
     if not _of_month(part, phrase):
         return False
     phrase.nth, phrase.weekdays = part.all("noQ")[0], frozenset(part.all("w"))
     phrase.why = phrase.why if phrase.every == (1, "months") else "unclear"
     phrase.kinds |= {"every", "weekday"}
-    return True
+    return None
 
 
-def _month_day(part: _Part, phrase: TimePhrase) -> bool:
+def _month_day(part: _Part, phrase: TimePhrase) -> bool | None:
     day = -1 if "J" in part.letters else int(part.all("n0oQ")[0])
     if (day < 0 and "J" not in part.letters) or not _of_month(part, phrase):
         return False
     phrase.month_day = day
-    return True
+    return None
 
 
 def _of_month(part: _Part, phrase: TimePhrase) -> bool:
@@ -139,7 +129,7 @@ def _of_month(part: _Part, phrase: TimePhrase) -> bool:
     return True
 
 
-def _date(part: _Part, phrase: TimePhrase) -> bool:
+def _date(part: _Part, phrase: TimePhrase) -> None:
     if part.letters[-1] in "dV":
         year, month, day, *unsure = part.all("dV")[0]
         phrase.why = "two_days" if unsure else phrase.why
@@ -147,10 +137,9 @@ def _date(part: _Part, phrase: TimePhrase) -> bool:
         *months, day = part.all("n0oQ")
         year, month = (*part.all("4"), None)[0], (*part.all("m"), *months)[0]
     phrase.date = (year, month, day)
-    return True
 
 
-def _clock(part: _Part, phrase: TimePhrase) -> bool:
+def _clock(part: _Part, phrase: TimePhrase) -> bool | None:
     letters, half, at, named = (part.letters, *(part.all(one) for one in ("P", "a", "tEIKT")))
     hour, minute, *more = (*part.all("n0"), 30 if "H" in letters else 0, 0)
     if named:
@@ -167,7 +156,7 @@ def _clock(part: _Part, phrase: TimePhrase) -> bool:
     if hour > (12 if half else 23) or max(minute, *more) > 59:
         phrase.why = "unclear"
     phrase.clock = (hour % 12 + half[0] if half else hour, minute)
-    return True
+    return None
 
 
 def _part_of_day(part: _Part, phrase: TimePhrase) -> bool:
@@ -191,12 +180,12 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
     (kind, LazyPattern(pattern), reader)
     for kind, reader, *patterns in (
         ("distance", _distance, rf"i[sN]?(?:{SPAN}|{_UNIT}H?)f?", rf"{SPAN}f"),
-        ("every", _sets("every", (1, "weeks")), "eO(?=w)"),
+        ("every", ("every", (1, "weeks")), "eO(?=w)"),
         ("every", _every, rf"e(?:[n4]H?|Hn?|[n0][qj]|o|Q)?{_UNIT}", rf"(?:[n4]H?)?{_UNIT}F"),
         ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wkb])"),
-        ("every", _sets("every", (1, "years")), f"e(?={_DATE})"),
-        ("every", _sets("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
-        ("every", _sets("every", (1, "days")), "e(?=[pR])"),
+        ("every", ("every", (1, "years")), f"e(?={_DATE})"),
+        ("every", ("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
+        ("every", ("every", (1, "days")), "e(?=[pR])"),
         ("weekday", _weekday, rf"w(?:{_MORE}w){{0,6}}F?", "w[sN]?Gw", rf"W(?:{_MORE}W){{0,6}}"),
         ("weekday", _weekday, "[bB]", "X[,sN]{0,2}w", "wX", "(?<=e)k", rf"kGk{_TIMED}"),
         ("weekday", _weekday, rf"k(?:[g,j]{{1,2}}[sN]?k){{0,6}}{_TIMED}"),
@@ -208,10 +197,10 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("clock", _clock, "a?tc?P?", "Pt", "a?nP", "a?Pn(?:[cC](?:nM?|H)?)?", "a[n0]H", "aI"),
         ("clock", _clock, "a?[n0][cC](?:g?H|[n0]M?)?P?", "a[n0](?![HKn4PuMDZYq])"),
         ("clock", _clock, "a?E", "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
-        ("near", _sets("days", of="r"), "r"),
+        ("near", ("days", None), "r"),
         ("part", _part_of_day, "[pR]"),
-        ("zone", _sets("zone", of="z"), "z"),
-        ("vague", _sets("why", "unclear"), "X"),
+        ("zone", ("zone", None), "z"),
+        ("vague", ("why", "unclear"), "X"),
     )
     for pattern in patterns
 ]
@@ -237,7 +226,10 @@ def _read_part(tokens: Sequence[Token], letters: str, begin: int, phrase: TimePh
     new = (part for part in _PARTS if part[0] not in phrase.kinds)
     hits = [(hit.end(), *one) for one in new if (hit := one[1].match(letters, begin))]
     for end, kind, _, read in sorted(hits, key=lambda one: -one[0]):
-        if read(_Part(tokens[begin:end], letters[begin:end]), phrase):
-            phrase.kinds.add(kind)
-            return end
+        if isinstance(read, tuple):
+            setattr(phrase, read[0], read[1] or tokens[begin].value)
+        elif read(_Part(tokens[begin:end], letters[begin:end]), phrase) is False:
+            continue
+        phrase.kinds.add(kind)
+        return end
     return 0

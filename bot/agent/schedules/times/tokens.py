@@ -73,6 +73,7 @@ class Scan:
             begin, end = self._spans[at]
             while zones and zones[0].end <= begin:
                 zones.pop(0)
+            meant: Meant
             if zones and zones[0].start <= begin:
                 meant, begin, end = [("z", zones[0])], zones[0].start, zones[0].end
                 length = sum(start < end for start, _ in self._spans[at : at + 20])
