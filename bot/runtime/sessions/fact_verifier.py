@@ -1,8 +1,9 @@
 """A session's background verification: a judge model rules on what a model wants to be believed.
 
-These are facts that are quotations so far, and conclusions. The verifier reads and asks; the worker alone
-writes the outcome. After a kill nothing of it is believed, and it is judged when the session is next
-opened. A judge is tried before its first ruling; one that fails counts as none.
+These are facts that are quotations so far, and conclusions. A minute after the first of them, one request rules on all
+that wait by then. The verifier reads and asks; the worker alone writes the outcome. After a kill nothing of it is
+believed, and it is judged when the session is next opened. A judge is tried before its first ruling; one that fails
+counts as none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.judge_trial import JudgeTrial
 from bot.agent.fact_changes import OwnWords
+from bot.core.clock import parse_time
 from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 FACTS_JUDGED_EVENT = "memory.judged"
 """Event with the usage of one request to the judge."""
 
+GATHERED_SECONDS = 60.0
+"""Seconds after the first claim in which others join its request."""
 _AT_ONCE = 40
 _LOOKED_BACK = 6
 """Entries before a message among which is what it answers."""
@@ -73,11 +77,11 @@ class FactVerifier:
 
     @property
     def waiting(self) -> bool:
-        """True while a request waits to be tried again."""
+        """True while claims wait for their request, or for it to be tried again."""
         return self._run.waiting
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Start verifying facts, unless a request runs or back-off is on."""
+        """Start verifying what has waited for long enough, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
         if judge is None or self._agent.failed_trial(judge) or not self._run.may_start:
@@ -86,7 +90,11 @@ class FactVerifier:
         beliefs = list(filter(awaits_judge, self._memory.home.compartments.patterns.values()))
         if not facts and not beliefs:
             return
-        if self._failures and (wait := self._retry_at - self._agent.clock.monotonic()) > 0:
+        clock = self._agent.clock
+        times = [parse_time(fact.changed) or clock.now() for fact in facts]
+        waited = clock.now() - min([*times, *(belief.created_at for belief in beliefs)])
+        gather = GATHERED_SECONDS - max(waited.total_seconds(), 0.0)
+        if (wait := max(gather, self._retry_at - clock.monotonic())) > 0:
             self._run.wait(tasks, wait)
         else:
             self._run.start(tasks, partial(self._verify, judge, facts, beliefs[:_AT_ONCE]))

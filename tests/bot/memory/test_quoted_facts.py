@@ -43,7 +43,9 @@ def saving(*turns: list[dict[str, Any]] | None, ruling: Ruling | None = None) ->
 
 
 async def judged(host: Host, count: int = 1) -> str:
-    """Wait until the judge has ruled this often; return what memory says."""
+    """Let a minute pass, and wait until the judge has ruled this often; return what memory says."""
+    await host.bus.drain()
+    host.clock.advance(60)
     found = await host.events("memory.facts", HOME)
     while sum(one.data["author"] == "judge" for one in found) < count:
         found = await host.wait_for_event("memory.facts", len(found) + 1, session=HOME)
@@ -411,6 +413,7 @@ async def test_a_judge_says_what_is_no_standing_fact_but_not_of_what_a_person_pi
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(" ".join(facts))
         assert (await host.channel.ask("/memory")).count("📌") == 2
+        host.clock.advance(60)
         await host.wait_for_event(FACTS_JUDGED_EVENT)  # which had no answer of the judge
         await host.channel.ask("/memory pin 2")
         pinned = True
