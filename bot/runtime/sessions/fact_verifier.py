@@ -224,7 +224,8 @@ def claim_question(
     ]
     claim, others = fact.gloss, []
     if fact.ends:
-        claim, together = f"No longer true: {' '.join(one.gloss for one in named)}", []
+        ended = " ".join(one.gloss for one in named)
+        claim, together = f"They say that this is over or wrong, or ask to forget it: {ended}", []
     else:
         places = {one.place for one in fact.evidence}
         # What the same message said, such as the other half of a split, its words do not end.
