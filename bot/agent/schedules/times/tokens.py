@@ -71,8 +71,7 @@ class Scan:
         zones = [one for one in self._zones if lower or not re.fullmatch("[a-z ]+", one.text)]
         while at < len(self._words):
             begin, end = self._spans[at]
-            while zones and zones[0].end <= begin:
-                zones.pop(0)
+            zones = [zone for zone in zones if zone.end > begin]
             meant: Meant
             if zones and zones[0].start <= begin:
                 meant, begin, end = [("z", zones[0])], zones[0].start, zones[0].end
