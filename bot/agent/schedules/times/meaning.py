@@ -26,8 +26,10 @@ from bot.core.recurrence import (
 )
 
 Why = Literal["", "unclear", "two_days", "no_day", "past"]
-_LEAP_YEAR = 2000
 _ELAPSED = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1)}
+_COUNTED = {"days": set[str](), "weeks": {"weekday"}, "months": {"month_day"}, "years": {"date"}}
+"""What a repetition in each unit of the calendar says besides its time of day."""
+_MONTHS = {"months": 1, "years": 12}
 _AHEAD = 366 * 9
 """Days in which a day is looked for: 29 February may be eight years away."""
 _HOURS = {
@@ -57,19 +59,18 @@ class _Meaning:
     def rule(self) -> Rule | Why:
         """Return when the phrase is, or why it is at no time; a day that is none is a ValueError."""
         phrase = self.phrase
-        if phrase.date is not None:
-            date(phrase.date[0] or _LEAP_YEAR, *phrase.date[1:])
-        if phrase.month_day is not None and phrase.month_day != -1:
-            date(_LEAP_YEAR, 1, phrase.month_day)
         if phrase.distance is not None:
             return self._after_distance(*phrase.distance)
-        if phrase.every is None:
-            return self._one_day()
-        count, unit = phrase.every
-        if (step := _ELAPSED.get(unit)) is None:
-            return self._repetition(count, unit)
-        alone = phrase.kinds <= {"every", "zone"}
-        return Every(count, unit, self.now + count * step) if alone else "unclear"
+        if phrase.every is not None and phrase.every[1] not in _ELAPSED:
+            return self._repetition(*phrase.every)
+        if phrase.every is not None:
+            count, unit = phrase.every
+            alone = phrase.kinds <= {"every", "zone"}
+            return Every(count, unit, self.now + count * _ELAPSED[unit]) if alone else "unclear"
+        if not phrase.kinds - {"zone"} or len(phrase.weekdays or "1") > 1:
+            return "unclear"  # "on the weekend"
+        first = self._first()
+        return first if isinstance(first, str) else Once(moment_of(first, self.zone))
 
     def _after_distance(self, months: int, days: int, seconds: float) -> Rule | Why:
         phrase, local = self.phrase, self.local
@@ -79,86 +80,70 @@ class _Meaning:
             return "unclear"
         if not months and not days:
             return Once(self.now + timedelta(seconds=seconds)) if seconds > 0 else "unclear"
-        wall = add_months(local, months) + timedelta(days=days)
-        return self._once(wall, self._time() if timed else local.time())
+        clock = self._time() if timed else local.time()
+        day = add_months(local, months) + timedelta(days=days)
+        if clock is None:
+            return "unclear"
+        return Once(moment_of(datetime.combine(day, clock), self.zone))
 
-    def _one_day(self) -> Rule | Why:
+    def _first(self) -> datetime | Why:
+        """Return the first wall time to come of which all holds that the phrase says, or why there is none."""
         phrase, today = self.phrase, self.local.date()
-        if not phrase.kinds - {"zone"} or len(phrase.weekdays or "1") > 1:
-            return "unclear"  # "on the weekend"
-        sure = phrase.days is not None or (phrase.date or (None,))[0] is not None
-        for day in (today + timedelta(days=ahead) for ahead in range(_AHEAD)):
+        year, month, number = phrase.date or (None, 1, 1)
+        sure = phrase.days is not None or year is not None
+        ahead = (today + timedelta(days=days) for days in range(_AHEAD))
+        for day in [date(year, month, number)] if year else ahead:
             if not self._is_named(day):
                 continue
             if phrase.weekdays is None or day.weekday() in phrase.weekdays:
-                once = self._once(day, self._time(today=day == today))
-                if sure or once != "past":
-                    return once
+                if (clock := self._time(today=day == today)) is None:
+                    return "unclear"
+                if moment_of(wall := datetime.combine(day, clock), self.zone) > self.now:
+                    return wall
+                if sure:
+                    return "past"
             elif sure or phrase.date is not None:
                 return "no_day"  # "on Monday 3 March", which is a Tuesday
-        return "past" if sure else "no_day"
+        return "no_day"
 
     def _is_named(self, day: date) -> bool:
         """Return whether a day is what the phrase says of it, but for its weekday."""
         phrase, today = self.phrase, self.local.date()
-        year, month, number = phrase.date or (None, day.month, day.day)
         last = phrase.month_day == -1 and (day + timedelta(days=1)).day == 1
         ahead = (day - today).days
         return (
-            (year or day.year, month, number) == (day.year, day.month, day.day)
+            (phrase.date is None or phrase.date[1:] == (day.month, day.day))
             and (phrase.month_day in (None, day.day) or last)
             and phrase.days in (None, ahead)
             and (not phrase.next_week or 7 <= ahead + today.weekday() < 14)
         )
 
     def _repetition(self, count: int, unit: Unit) -> Rule | Why:
-        phrase, clock, today = self.phrase, self._time(), self.local.date()
-        if clock is None or phrase.next_week:
-            return "unclear"
-        kinds = sorted(phrase.kinds - {"every", "clock", "part", "zone"})
-        if unit == "days" and kinds == ["weekday"] and (count == 1 or count % 7 == 0):
+        phrase, kinds = self.phrase, self.phrase.kinds - {"every", "clock", "part", "zone"}
+        if unit == "days" and kinds == {"weekday"} and (count == 1 or count % 7 == 0):
             count, unit = max(count // 7, 1), "weeks"  # "every 14 days on Friday"
         days = sorted((day + 1) % 7 for day in phrase.weekdays or ())
-        match unit, kinds:
-            case ("days", []) | ("weeks", ["weekday"]) if len(days) < 2:
-                first = today + timedelta(days=(days[0] - today.isoweekday()) % 7 if days else 0)
-                start = datetime.combine(first, clock)
-                if moment_of(start, self.zone) <= self.now:
-                    start += timedelta(days=7 if days else 1)
-                return Every(count, unit, start)
-            case "years", ["date"] if phrase.date and not phrase.date[0]:
-                return self._counted_from(count, 12, phrase.date[2], clock, phrase.date[1])
-            case "months", ["month_day"] if phrase.month_day != -1:
-                return self._counted_from(count, 1, phrase.month_day or 1, clock, today.month)
-            case "weeks", ["weekday"]:
-                cron = "* * 1-5" if days == [1, 2, 3, 4, 5] else f"* * {','.join(map(str, days))}"
-            case "months", ["nth", "weekday"]:
-                cron = f"* * {days[0]}" + ("L" if phrase.nth == -1 else f"#{phrase.nth}")
-            case "months", ["month_day"]:
-                cron = "L * *"
-            case _:
-                return "unclear"
-        return Cron(f"{clock.minute} {clock.hour} {cron}") if count == 1 else "unclear"
-
-    def _counted_from(self, count: int, each: int, day: int, clock: time, month: int) -> Rule:
-        """Return the rule of a day of months, or of one month of the years, from a month that has the day.
-
-        So its first occurrence is found as the next ones are: on the last day of a shorter month.
-        """
-        january = datetime.combine(date(self.local.year, 1, day), clock)
-        at = month - 1
-        while moment_of(add_months(january, at), self.zone) <= self.now:
-            at += each
-        earlier = range(at, max(at - 50 * count * each, -12 * 1000), -count * each)
-        walls = (add_months(january, one) for one in earlier)
-        start = next((wall for wall in walls if wall.day == day), add_months(january, at))
-        return Every(count, "years" if each == 12 else "months", start)
-
-    def _once(self, day: date, clock: time | None) -> Rule | Why:
-        if clock is None:
+        first = "unclear" if phrase.next_week else self._first()
+        if isinstance(first, str):
+            return first
+        if phrase.nth is not None and unit == "months" and kinds == {"nth", "weekday"}:
+            cron = f"* * {days[0]}" + ("L" if phrase.nth == -1 else f"#{phrase.nth}")
+        elif kinds != _COUNTED[unit] or (phrase.date and phrase.date[0]):
             return "unclear"
-        moment = moment_of(datetime.combine(day, clock), self.zone)
-        return Once(moment) if moment > self.now else "past"
+        elif phrase.month_day == -1:
+            cron = "L * *"
+        elif len(days) > 1:
+            cron = "* * 1-5" if days == [1, 2, 3, 4, 5] else f"* * {','.join(map(str, days))}"
+        else:
+            return Every(count, unit, self._start(first, count * _MONTHS.get(unit, 0)))
+        return Cron(f"{first.minute} {first.hour} {cron}") if count == 1 else "unclear"
+
+    def _start(self, first: datetime, step: int) -> datetime:
+        """Return a start from which shorter months before the first one that has its day are not left out."""
+        if not step or moment_of(add_months(first, -step), self.zone) <= self.now:
+            return first
+        earlier = (add_months(first, -step * at) for at in range(2, 12 * first.year // step))
+        return next((wall for wall in earlier if wall.day == first.day), first)
 
     def _time(self, *, today: bool = False) -> time | None:
         """Return the time of day; None if its words contradict each other."""
