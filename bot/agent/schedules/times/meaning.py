@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal
 
-from bot.agent.schedules.times.phrases import TimePhrase
+from bot.agent.schedules.times.phrases import SIZES, TimePhrase
 from bot.core.errors import InvalidRecurrence
 from bot.core.recurrence import (
     Cron,
@@ -26,10 +26,8 @@ from bot.core.recurrence import (
 )
 
 Why = Literal["", "unclear", "two_days", "no_day", "past"]
-_ELAPSED = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1)}
 _COUNTED = {"days": set[str](), "weeks": {"weekday"}, "months": {"month_day"}, "years": {"date"}}
 """What a repetition in each unit of the calendar says besides its time of day."""
-_MONTHS = {"months": 1, "years": 12}
 _AHEAD = 366 * 9
 """Days in which a day is looked for: 29 February may be eight years away."""
 _HOURS = {
@@ -61,12 +59,12 @@ class _Meaning:
         phrase = self.phrase
         if phrase.distance is not None:
             return self._after_distance(*phrase.distance)
-        if phrase.every is not None and phrase.every[1] not in _ELAPSED:
-            return self._repetition(*phrase.every)
         if phrase.every is not None:
             count, unit = phrase.every
-            alone = phrase.kinds <= {"every", "zone"}
-            return Every(count, unit, self.now + count * _ELAPSED[unit]) if alone else "unclear"
+            if not (seconds := SIZES[unit][2]):
+                return self._repetition(count, unit)
+            start = self.now + timedelta(seconds=count * seconds)
+            return Every(count, unit, start) if phrase.kinds <= {"every", "zone"} else "unclear"
         if not phrase.kinds - {"zone"} or len(phrase.weekdays or "1") > 1:
             return "unclear"  # "on the weekend"
         first = self._first()
@@ -126,16 +124,14 @@ class _Meaning:
         first = "unclear" if phrase.next_week else self._first()
         if isinstance(first, str):
             return first
-        if phrase.nth is not None and unit == "months" and kinds == {"nth", "weekday"}:
-            cron = f"* * {days[0]}" + ("L" if phrase.nth == -1 else f"#{phrase.nth}")
-        elif kinds != _COUNTED[unit] or (phrase.date and phrase.date[0]):
+        if kinds != _COUNTED[unit] or (phrase.date and phrase.date[0]):
             return "unclear"
-        elif phrase.month_day == -1:
+        if phrase.month_day == -1:
             cron = "L * *"
         elif len(days) > 1:
             cron = "* * 1-5" if days == [1, 2, 3, 4, 5] else f"* * {','.join(map(str, days))}"
         else:
-            return Every(count, unit, self._start(first, count * _MONTHS.get(unit, 0)))
+            return Every(count, unit, self._start(first, count * SIZES[unit][0]))
         return Cron(f"{first.minute} {first.hour} {cron}") if count == 1 else "unclear"
 
     def _start(self, first: datetime, step: int) -> datetime:

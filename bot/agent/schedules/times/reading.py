@@ -24,7 +24,7 @@ _LAST_TOKENS = 40
 """Tokens before the end of a text among which a time at its end begins."""
 _MOST_TIMES = 8
 _GOES_ON = LazyPattern(
-    rf"[sN,]{{0,2}}(?:L|g|G[sNOai]{{0,2}}[nK04tywrE]|[ewWvrFXm]|l(?:[yn]|[sNO]{{0,2}}{SPAN}))"
+    rf"[sN,]{{0,2}}(?:L|g|G[sNOai]{{0,2}}[nK04tywkrE]|[ewWvrFXm]|l(?:[yn]|[sNO]{{0,2}}{SPAN}))"
 )
 _GOES_BEFORE = LazyPattern("[eFwWvrD][sNOai,]{0,2}$")
 _LINKS = LazyPattern("[g,sSNOai]{0,4}")

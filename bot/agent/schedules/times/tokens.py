@@ -59,33 +59,28 @@ class Scan:
         hits = _hits(text)
         hits = hits[:_AT_EACH_END] + hits[max(_AT_EACH_END, len(hits) - _AT_EACH_END) :]
         self._text = text
-        self._words = [_text_of(hit) for hit in hits]
-        self._kinds = [str(hit.lastgroup) for hit in hits]
-        self._spans = [hit.span() for hit in hits]
+        self._words = [(_text_of(hit), str(hit.lastgroup), *hit.span()) for hit in hits]
         self._zones = list(named_zones(text))
 
     def tokens(self, language: str, *, own: bool) -> list[Token]:
         """Return the tokens of the text in a language; abbreviations of weekdays only in that of whoever writes."""
-        tokens, at, text = list[Token](), 0, self._text
+        tokens, end = list[Token](), 0
         lower = language in _LOWER_CASE_ZONES
         zones = [one for one in self._zones if lower or not re.fullmatch("[a-z ]+", one.text)]
-        while at < len(self._words):
-            begin, end = self._spans[at]
-            zones = [zone for zone in zones if zone.end > begin]
-            meant: Meant
-            if zones and zones[0].start <= begin:
-                meant, begin, end = [("z", zones[0])], zones[0].start, zones[0].end
-                length = sum(start < end for start, _ in self._spans[at : at + 20])
+        for at, (_, kind, begin, _) in enumerate(self._words):
+            if begin < end:
+                continue
+            meant: Meant = [("z", one) for one in zones if one.start <= begin < one.end]
+            if meant:
+                start, end = meant[0][1].start, meant[0][1].end
             else:
-                words = tuple(self._words[at : at + 8])
-                length, meant = _form_at(words, self._kinds[at], language)
-                end = self._spans[at + length - 1][1]
-                if meant[0][0] == "k" and not (
-                    own and (language in _SMALL_DAYS or text[begin].isupper())
-                ):
+                words = tuple(word for word, *_ in self._words[at : at + 8])
+                length, meant = _form_at(words, kind, language)
+                start, end = begin, self._words[at + length - 1][3]
+                small = language not in _SMALL_DAYS and not self._text[begin].isupper()
+                if meant[0][0] == "k" and (small or not own):
                     meant = [("x", None)]
-            tokens += [Token(letter, value, begin, end) for letter, value in meant]
-            at += length
+            tokens += [Token(letter, value, start, end) for letter, value in meant]
         return tokens
 
 
