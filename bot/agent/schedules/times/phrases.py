@@ -157,7 +157,7 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("distance", _distance, rf"i[sN]?(?:{SPAN}|{_UNIT}H?)f?", rf"{SPAN}f"),
         ("every", ("every", (1, "weeks")), "eO(?=w)"),
         ("every", _every, rf"e(?:[n4]H?|Hn?|[n0][qj]|o|Q)?{_UNIT}", rf"(?:[n4]H?)?{_UNIT}F"),
-        ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wkb])"),
+        ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wWkb])"),
         ("every", ("every", (1, "years")), f"e(?={_DATE})"),
         ("every", ("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
         ("every", ("every", (1, "days")), "e(?=[pR])"),
