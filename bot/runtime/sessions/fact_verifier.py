@@ -1,7 +1,8 @@
 """A session's background verification: a judge model rules on what a model wants to be believed.
 
 These are facts that are quotations so far, and conclusions. A minute after the first of them, one request rules on all
-that wait by then. The verifier reads and asks; the worker alone writes the outcome. After a kill nothing of it is
+that wait by then. What was said in another session of the person is that session's to ask about, unless it does not for
+another minute. The verifier reads and asks; the worker alone writes the outcome. After a kill nothing of it is
 believed, and it is judged when the session is next opened. A judge is tried before its first ruling; one that fails
 counts as none.
 """
@@ -27,7 +28,7 @@ from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
 from bot.memory.gate.belief_updates import awaits_judge
 from bot.memory.records.compartment_records import SynthesizedPattern
-from bot.memory.records.episodes import entry_of
+from bot.memory.records.episodes import entry_of, parse_episode_id
 from bot.memory.records.evidence import cite, sender_text
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
@@ -86,18 +87,35 @@ class FactVerifier:
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
         if judge is None or self._agent.failed_trial(judge) or not self._run.may_start:
             return
-        facts = self._memory.home.fold.awaiting_judge()[:_AT_ONCE]
+        facts = self._memory.home.fold.awaiting_judge()
         beliefs = list(filter(awaits_judge, self._memory.home.compartments.patterns.values()))
-        if not facts and not beliefs:
+        waits = [*map(self._seconds_left, facts), *map(self._seconds_left, beliefs)]
+        if not waits:
             return
-        clock = self._agent.clock
-        times = [parse_time(fact.changed) or clock.now() for fact in facts]
-        waited = clock.now() - min([*times, *(belief.created_at for belief in beliefs)])
-        gather = GATHERED_SECONDS - max(waited.total_seconds(), 0.0)
-        if (wait := max(gather, self._retry_at - clock.monotonic())) > 0:
+        if (wait := max(min(waits), self._retry_at - self._agent.clock.monotonic())) > 0:
             self._run.wait(tasks, wait)
+            return
+        facts = [one for one in facts if self._said_here(one) or self._seconds_left(one) <= 0]
+        beliefs = [one for one in beliefs if self._said_here(one) or self._seconds_left(one) <= 0]
+        self._run.start(tasks, partial(self._verify, judge, facts[:_AT_ONCE], beliefs[:_AT_ONCE]))
+
+    def _seconds_left(self, claim: Fact | SynthesizedPattern) -> float:
+        """Return the seconds until a claim is to be judged; one of another session is left to that for as long again."""
+        now = self._agent.clock.now()
+        since = parse_time(claim.changed) if isinstance(claim, Fact) else claim.created_at
+        waited = (now - (since or now)).total_seconds()
+        # Since the clock was set back, nobody knows how long it has waited.
+        return (
+            GATHERED_SECONDS * (1 if self._said_here(claim) else 2) - waited if waited >= 0 else 0
+        )
+
+    def _said_here(self, claim: Fact | SynthesizedPattern) -> bool:
+        if isinstance(claim, Fact):
+            tapes = {one.tape for one in claim.evidence}
         else:
-            self._run.start(tasks, partial(self._verify, judge, facts, beliefs[:_AT_ONCE]))
+            places = map(parse_episode_id, claim.evidence_ids)
+            tapes = {place[0] for place in places if place is not None}
+        return not tapes or self._memory.tape.name in tapes
 
     def cancel(self) -> None:
         """Cancel the running request; the facts stay quotations."""

@@ -258,6 +258,22 @@ async def test_one_request_of_the_judge_rules_on_the_claims_of_a_minute(tmp_path
     assert "coffee" not in memory
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_claim_is_judged_once_whatever_chat_is_open_or_clock_set_back(tmp_path, restarted):
+    model = saving([fact_change(OSLO, MOVED)], None, ruling=lambda _: "supported")
+    async with session_host(tmp_path, model) as host:
+        host.clock.advance(3600)
+        await host.channel.ask(MOVED)
+        if not restarted:
+            await host.channel.ask("Hello.", chat="2")
+            assert OSLO in await judged(host)
+            host.clock.advance(60)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.send("Hello.", message_id="again")
+        await host.wait_for_event(FACTS_JUDGED_EVENT)
+    assert len(model.requests_for("judgement")) == 1
+
+
 async def test_a_short_answer_is_kept_with_what_it_answers(tmp_path):
     steps = iter(
         [

@@ -68,7 +68,6 @@ PHRASES = {
         on the first of every month pay | every 1 months from 2026-03-01 09:00 | pay
         every month on the 20th at 10 pay | every 1 months from 2026-02-20 10:00 | pay
         on the last day of every month pay | cron 0 9 L * * | pay
-        every last Friday of the month at 4pm pay | |
         the second Tuesday of every month at 10 pay | |
         every 3 March congratulate Ann | every 1 years from 2026-03-03 09:00 | congratulate Ann
         every hour stretch | every 1 hours from 2026-02-11 11:00 | stretch
@@ -162,7 +161,6 @@ PHRASES = {
         jeden Monat am 15. Miete | every 1 months from 2026-02-15 09:00 | Miete
         jedes Jahr am 3. März um 8 Anna gratulieren | every 1 years from 2026-03-03 08:00 | Anna gratulieren
         jeden Werktag um 9 Bericht | cron 0 9 * * 1-5 | Bericht
-        am letzten Freitag jeden Monats um 16 Uhr Bericht | |
         übermorgen früh Bericht | 2026-02-13 09:00 | Bericht
         am 3. März um 9 Uhr Bericht | 2026-03-03 09:00 | Bericht
         am 3.3. um 9 Bericht | 2026-03-03 09:00 | Bericht
@@ -202,7 +200,6 @@ PHRASES = {
         Ende jedes Monats um 10 Uhr Bericht | cron 0 10 L * * | Bericht
         Anfang des Monats um 9 Miete | |
         Mo, Mi, Fr 6:30 Laufen | cron 30 6 * * 1,3,5 | Laufen
-        Mo-Fr 7:15 Wecker | |
         Wecker täglich Mo-Fr 7:15 | |
         Di/Do 18:30 Training | |
         Do 10 Uhr Werkstatt | 2026-02-12 10:00 | Werkstatt
