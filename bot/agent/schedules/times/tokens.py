@@ -57,10 +57,11 @@ class Scan:
 
     def __init__(self, text: str) -> None:
         hits = _hits(text)
-        hits = hits[:_AT_EACH_END] + hits[max(_AT_EACH_END, len(hits) - _AT_EACH_END) :]
+        head, tail = hits[:_AT_EACH_END], hits[_AT_EACH_END:][-_AT_EACH_END:]
         self._text = text
-        self._words = [(_text_of(hit), str(hit.lastgroup), *hit.span()) for hit in hits]
-        self._zones = list(named_zones(text))
+        self._words = [(_text_of(hit), str(hit.lastgroup), *hit.span()) for hit in head + tail]
+        first, last = head[-1].end() if head else 0, tail[0].start() if tail else len(text)
+        self._zones = [one for one in named_zones(text) if one.start < first or one.end > last]
 
     def tokens(self, language: str, *, own: bool) -> list[Token]:
         """Return the tokens of the text in a language; abbreviations of weekdays only in that of whoever writes."""
