@@ -90,12 +90,15 @@ async def simulate(folder: Path, model: Model, *, turns: int = TURNS, seed: int 
             if await host.channel.ask("/new") == "New session started.":
                 break
         rendered = max(rendered, await _rendered(host))
+        scope = host.services.scopes.person(_PERSON)
+        await scope.open()
+        host.clock.advance(60)
+        await host.wait_until(lambda: not scope.fold.awaiting_judge())
         return await _month(host, life, rendered, model)
 
 
 async def _month(host: Host, life: Life, rendered: int, model: Model) -> Month:
     scope = host.services.scopes.person(_PERSON)
-    await scope.open()
     history = await host.events(HISTORY_EVENT)
     failures = await host.events(CONSOLIDATION_FAILED_EVENT)
     spent = [parse_usage(one.data.get("usage")) for one in (*history, *failures)]

@@ -200,7 +200,7 @@ def _judgement(body: dict[str, Any], unsupported: frozenset[str]) -> Step:
         ruling = "not_supported" if one["claim"] in unsupported else "supported"
         named = [fact["number"] for fact in one.get("replaces", ())]
         ends = named if ruling == "supported" else []
-        told.append({"number": one["number"], "reason": "", "ruling": ruling, "ends": ends})
+        told.append({"number": one["number"], "short_reason": "", "ruling": ruling, "ends": ends})
     return Reply(calls=(Call(_JUDGE, {"rulings": told}),))
 
 

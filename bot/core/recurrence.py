@@ -10,11 +10,11 @@ from 29 February comes on 28 February in common years. (A day of a cron expressi
 
 from __future__ import annotations
 
-import math
 from calendar import monthrange
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
+from itertools import islice, zip_longest
 from typing import Any, Literal, cast, get_args
 
 from cronsim import CronSim, CronSimError
@@ -28,6 +28,7 @@ __all__ = [
     "Once",
     "Rule",
     "Unit",
+    "add_months",
     "moment_of",
     "next_occurrence",
     "rule_as_json",
@@ -43,32 +44,23 @@ _LONGEST_EXPRESSION = 200
 _MOST = 1_000_000
 _COMPARED = 100
 """Occurrences by which two rules are compared."""
-_DAY = timedelta(days=1)
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _SOME_YEAR = datetime(2000, 1, 1)  # noqa: DTZ001 - wall time of no zone
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A single moment.
-
-    Attributes:
-        at: The moment, aware, in UTC.
-    """
+    """A single moment: ``at``, aware, in UTC."""
 
     at: datetime
 
     def __post_init__(self) -> None:
-        if not _is_utc(self.at):
-            raise InvalidRecurrence(f"a moment is a time in UTC, not {self.at!r}")
+        _check_time(self.at, timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The wall times that a cron expression matches.
-
-    Attributes:
-        expression: Minute, hour, day of the month, month and weekday, as "0 8 * * 1-5".
-    """
+    """The wall times of a cron expression: minute, hour, day of the month, month and weekday, as "0 8 * * 1-5"."""
 
     expression: str
 
@@ -78,14 +70,13 @@ class Cron:
             raise InvalidRecurrence(
                 f"a cron expression is a text of at most {_LONGEST_EXPRESSION} characters"
             )
-        fields = len(self.expression.split())
-        if fields != 5:
+        if (count := len(expression.split())) != 5:
             raise InvalidRecurrence(
                 "a cron expression has five fields (minute, hour, day of the month, month, weekday), "
-                f"not {fields}: {self.expression!r}"
+                f"not {count}: {expression!r}"
             )
-        if _next_match(self.expression, _SOME_YEAR) is None:
-            raise InvalidRecurrence(f"the cron expression {self.expression!r} never matches a day")
+        if _next_match(expression, _SOME_YEAR) is None:
+            raise InvalidRecurrence(f"the cron expression {expression!r} never matches a day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +96,14 @@ class Every:
 
     def __post_init__(self) -> None:
         if self.unit not in get_args(Unit):
-            raise InvalidRecurrence(
-                f"a unit is one of {', '.join(get_args(Unit))}, not {self.unit!r}"
-            )
+            raise InvalidRecurrence(f"a unit is one of {get_args(Unit)}, not {self.unit!r}")
         if type(self.count) is not int or not 1 <= self.count <= _MOST:
-            raise InvalidRecurrence(
-                f"an interval is a whole number of {self.unit} from 1 to {_MOST}, not {self.count!r}"
-            )
-        if self.unit in _ELAPSED:
-            if not _is_utc(self.start):
-                raise InvalidRecurrence(f"{self.unit} start at a time in UTC, not {self.start!r}")
-        elif not _is_local(self.start):
-            raise InvalidRecurrence(
-                f"{self.unit} start at a local time without a zone, not {self.start!r}"
-            )
+            raise InvalidRecurrence(f"a count is from 1 to {_MOST}, not {self.count!r}")
+        _check_time(self.start, timedelta(0) if self.unit in _ELAPSED else None)
 
 
 Rule = Once | Cron | Every
+_KINDS: dict[str, type[Once | Cron | Every]] = {"once": Once, "cron": Cron, "every": Every}
 
 
 def next_occurrence(rule: Rule, after: datetime, zone: tzinfo) -> datetime | None:
@@ -152,19 +134,15 @@ def same_occurrences(
     first: tuple[Rule, tzinfo], second: tuple[Rule, tzinfo], after: datetime
 ) -> bool:
     """Return whether two rules, each in its zone, come at the same minutes from a moment on, as far as is looked ahead."""
-    moments = [after, after]
-    for _step in range(_COMPARED):
-        ahead = [
-            next_occurrence(rule, moment, zone)
-            for (rule, zone), moment in zip((first, second), moments, strict=True)
-        ]
-        one, other = ahead
-        if one is None or other is None:
-            return one is other and _step > 0
-        if abs(one - other) >= timedelta(minutes=1):
-            return False
-        moments = [one, other]
-    return True
+
+    def moments(rule: Rule, zone: tzinfo) -> Iterator[datetime]:
+        moment: datetime | None = after
+        while moment is not None and (moment := next_occurrence(rule, moment, zone)):
+            yield moment
+
+    pairs = list(islice(zip_longest(moments(*first), moments(*second)), _COMPARED))
+    alike = (one and other and abs(one - other) < _MINUTE for one, other in pairs)
+    return bool(pairs) and all(alike)
 
 
 def _next_of_calendar(rule: Every, after: datetime, zone: tzinfo) -> datetime:
@@ -183,29 +161,30 @@ def _next_of_calendar(rule: Every, after: datetime, zone: tzinfo) -> datetime:
 def _nth_wall_time(rule: Every, at: int) -> datetime:
     if rule.unit in _DAYS:
         return rule.start + timedelta(days=at * rule.count * _DAYS[rule.unit])
-    months = rule.start.year * 12 + rule.start.month - 1 + at * rule.count * _MONTHS[rule.unit]
-    year, month = months // 12, months % 12 + 1
+    return add_months(rule.start, at * rule.count * _MONTHS[rule.unit])
+
+
+def add_months(wall: datetime, months: int) -> datetime:
+    """Return a wall time so many months later, on the last day of a month that is too short; it may raise OverflowError."""
+    year, month = divmod(wall.year * 12 + wall.month - 1 + months, 12)
     if year > MAXYEAR:
         raise OverflowError
-    return rule.start.replace(
-        year=year, month=month, day=min(rule.start.day, monthrange(year, month)[1])
-    )
+    day = min(wall.day, monthrange(year, month + 1)[1])
+    return wall.replace(year=year, month=month + 1, day=day)
 
 
 def _next_of_cron(expression: str, after: datetime, zone: tzinfo) -> datetime | None:
     matches = CronSim(expression, _wall_time(after, zone))
-    wall = next(matches, None)
     # Behind ``after``, in the second pass of an hour that comes twice, are the first passes of its times.
-    while wall is not None and moment_of(wall, zone) <= after:
-        wall = next(matches, None)
-    moment = None if wall is None else moment_of(wall, zone)
+    walls = (moment_of(wall, zone) for wall in matches)
+    found = [next((moment for moment in walls if moment > after), None)]
     if len(matches.hours) == 24 and after < datetime.max.replace(tzinfo=UTC) - 2 * _DAY:
         for offset in {_offset(after, zone), _offset(after + _DAY, zone)}:
             wall = _next_match(expression, after.replace(tzinfo=None) + offset)
             second = None if wall is None else (wall - offset).replace(tzinfo=UTC)
-            if second and _offset(second, zone) == offset and (moment is None or second < moment):
-                moment = second
-    return moment
+            if second and _offset(second, zone) == offset:
+                found.append(second)
+    return min(filter(None, found), default=None)
 
 
 def _next_match(expression: str, wall: datetime) -> datetime | None:
@@ -226,43 +205,22 @@ def _offset(moment: datetime, zone: tzinfo) -> timedelta:
 
 def moment_of(wall: datetime, zone: tzinfo) -> datetime:
     """Return when a wall time is, in UTC: the first time if it comes twice, right after a jump over it."""
-    local = wall.replace(tzinfo=zone, fold=0)
-    moment = local.astimezone(UTC)
-    if _wall_time(moment, zone) == wall.replace(fold=0):
-        return moment
-    # With fold=0 the offset is the one before the jump, so the moment lies after it.
-    early = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    before = _offset(early, zone)
-    low, high = 0, math.ceil((moment - early).total_seconds())
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _offset(early + timedelta(seconds=middle), zone) == before:
-            low = middle
-        else:
-            high = middle
-    return (early + timedelta(seconds=high)).replace(microsecond=0)
+    wall = wall.replace(fold=0)
+    while _wall_time(moment := wall.replace(tzinfo=zone).astimezone(UTC), zone) != wall:
+        wall = wall.replace(second=0, microsecond=0) + _MINUTE
+    return moment
 
 
-def _is_utc(moment: object) -> bool:
-    return isinstance(moment, datetime) and moment.utcoffset() == timedelta(0)
-
-
-def _is_local(moment: object) -> bool:
-    return isinstance(moment, datetime) and moment.tzinfo is None
+def _check_time(moment: object, offset: timedelta | None) -> None:
+    if not isinstance(moment, datetime) or moment.utcoffset() != offset:
+        raise InvalidRecurrence(f"a time is in UTC, or local without a zone, not {moment!r}")
 
 
 def rule_as_json(rule: Rule) -> dict[str, Any]:
     """Return a rule as JSON values."""
-    if isinstance(rule, Once):
-        return {"kind": "once", "at": rule.at.isoformat()}
-    if isinstance(rule, Cron):
-        return {"kind": "cron", "expression": rule.expression}
-    return {
-        "kind": "every",
-        "count": rule.count,
-        "unit": rule.unit,
-        "start": rule.start.isoformat(),
-    }
+    values = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    told = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in values.items()}
+    return {"kind": type(rule).__name__.lower(), **told}
 
 
 def rule_from_json(values: object) -> Rule:
@@ -271,24 +229,11 @@ def rule_from_json(values: object) -> Rule:
     Raises:
         InvalidRecurrence: The values are no rule.
     """
-    if not isinstance(values, Mapping):
-        raise InvalidRecurrence(f"a rule is an object, not {values!r}")
-    fields = {"once": {"at"}, "cron": {"expression"}, "every": {"count", "unit", "start"}}
-    kind = values.get("kind")
-    if not isinstance(kind, str) or kind not in fields or set(values) != fields[kind] | {"kind"}:
-        raise InvalidRecurrence(
-            f"a rule is of kind once, cron or every with its fields: {values!r}"
-        )
-    if kind == "once":
-        return Once(_read_time(values["at"]))
-    if kind == "cron":
-        return Cron(values["expression"])
-    return Every(values["count"], values["unit"], _read_time(values["start"]))
-
-
-def _read_time(text: object) -> datetime:
     try:
-        moment = datetime.fromisoformat(cast(str, text))
-    except (TypeError, ValueError):
-        raise InvalidRecurrence(f"a time is written as 2026-03-03T09:00, not {text!r}") from None
-    return moment.astimezone(UTC) if moment.tzinfo is not None else moment
+        read = dict(cast(dict[str, Any], values))
+        kind = _KINDS[read.pop("kind")]
+        for name in {"at", "start"} & set(read):
+            read[name] = datetime.fromisoformat(read[name])
+        return kind(**read)
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise InvalidRecurrence(f"it is no rule of kind once, cron or every: {values!r}") from wrong

@@ -110,7 +110,9 @@ def judgement_reply(
             named = [fact["number"] for fact in claim.get("replaces", ())]
             said, ends = (given, named) if isinstance(given, str) else given
             ends = ends if said == "supported" else []
-            told.append({"number": claim["number"], "reason": "", "ruling": said, "ends": ends})
+            told.append(
+                {"number": claim["number"], "short_reason": "", "ruling": said, "ends": ends}
+            )
     return tool_call_reply(("judge_claims", {"rulings": told}))
 
 

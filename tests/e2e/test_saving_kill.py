@@ -104,6 +104,7 @@ async def finished(folder: Path, step: str, command: str) -> None:
             facts = await believed(host)
             return bool(facts) and not any(one.awaits_judge for one in facts)
 
+        host.clock.advance(60)
         await until(settled)
         assert {one.text for one in await believed(host)} == WANTED[step]
         check_tape(await host.tape())

@@ -334,6 +334,7 @@ async def test_of_a_talk_memory_keeps_the_facts_and_history_keeps_what_was_spoke
         for said, _ in lines:
             await host.channel.ask(said)
         assert await host.channel.ask("/new") == "New session started."
+        host.clock.advance(60)
         await host.wait_for_event("memory.judged")
         assert await host.channel.ask("/new") == "New session started."
         await host.channel.ask("hello")

@@ -142,7 +142,6 @@ def _plain(schema: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
             "type": "object",
             "properties": fields,
             "required": list(fields),
-            "additionalProperties": False,
         }
     found: dict[str, Any] = {"type": kinds}
     if kinds == "array":

@@ -81,7 +81,7 @@ class BackgroundRun:
     def wait(self, tasks: TaskGroup, seconds: float) -> None:
         """Start a pause; the worker is called at its end."""
         self._waiting = True
-        tasks.start_soon(self._wait, seconds)
+        tasks.start_soon(self._wait, self._clock.monotonic() + seconds)
 
     def cancel(self) -> bool:
         """Cancel the run; return whether there was one."""
@@ -108,8 +108,8 @@ class BackgroundRun:
             with self._record():
                 await outcome()
 
-    async def _wait(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
+    async def _wait(self, until: float) -> None:
+        await self._clock.sleep(until - self._clock.monotonic())
         self._post(self._end_wait)
 
     async def _end_wait(self) -> None:

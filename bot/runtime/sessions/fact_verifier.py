@@ -1,8 +1,10 @@
 """A session's background verification: a judge model rules on what a model wants to be believed.
 
-These are facts that are quotations so far, and conclusions. The verifier reads and asks; the worker alone
-writes the outcome. After a kill nothing of it is believed, and it is judged when the session is next
-opened. A judge is tried before its first ruling; one that fails counts as none.
+These are facts that are quotations so far, and conclusions. A minute after the first of them, one request rules on all
+that wait by then. What was said in another session of the person is that session's to ask about, unless it does not for
+another minute. The verifier reads and asks; the worker alone writes the outcome. After a kill nothing of it is
+believed, and it is judged when the session is next opened. A judge is tried before its first ruling; one that fails
+counts as none.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.judge_trial import JudgeTrial
 from bot.agent.fact_changes import OwnWords
+from bot.core.clock import parse_time
 from bot.llm.base import Model, Usage
 from bot.llm.call_slots import Caller, calling_for
 from bot.llm.spender import spends
 from bot.memory.gate.belief_updates import awaits_judge
 from bot.memory.records.compartment_records import SynthesizedPattern
-from bot.memory.records.episodes import entry_of
+from bot.memory.records.episodes import entry_of, parse_episode_id
 from bot.memory.records.evidence import cite, sender_text
 from bot.memory.records.fact import Evidence, Fact
 from bot.memory.records.fact_fold import FactFold
@@ -42,6 +45,8 @@ logger = logging.getLogger(__name__)
 FACTS_JUDGED_EVENT = "memory.judged"
 """Event with the usage of one request to the judge."""
 
+GATHERED_SECONDS = 60.0
+"""Seconds after the first claim in which others join its request."""
 _AT_ONCE = 40
 _LOOKED_BACK = 6
 """Entries before a message among which is what it answers."""
@@ -73,23 +78,44 @@ class FactVerifier:
 
     @property
     def waiting(self) -> bool:
-        """True while a request waits to be tried again."""
+        """True while claims wait for their request, or for it to be tried again."""
         return self._run.waiting
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Start verifying facts, unless a request runs or back-off is on."""
+        """Start verifying what has waited for long enough, unless a request runs or back-off is on."""
         # Its questions show what was said around a quote, perhaps in a private problem.
         judge = self._agent.for_chat("", private=self._memory.fold.is_private).judge
         if judge is None or self._agent.failed_trial(judge) or not self._run.may_start:
             return
-        facts = self._memory.home.fold.awaiting_judge()[:_AT_ONCE]
+        facts = self._memory.home.fold.awaiting_judge()
         beliefs = list(filter(awaits_judge, self._memory.home.compartments.patterns.values()))
-        if not facts and not beliefs:
+        waits = [*map(self._seconds_left, facts), *map(self._seconds_left, beliefs)]
+        if not waits:
             return
-        if self._failures and (wait := self._retry_at - self._agent.clock.monotonic()) > 0:
+        if (wait := max(min(waits), self._retry_at - self._agent.clock.monotonic())) > 0:
             self._run.wait(tasks, wait)
+            return
+        facts = [one for one in facts if self._said_here(one) or self._seconds_left(one) <= 0]
+        beliefs = [one for one in beliefs if self._said_here(one) or self._seconds_left(one) <= 0]
+        self._run.start(tasks, partial(self._verify, judge, facts[:_AT_ONCE], beliefs[:_AT_ONCE]))
+
+    def _seconds_left(self, claim: Fact | SynthesizedPattern) -> float:
+        """Return the seconds until a claim is to be judged; one of another session is left to that for as long again."""
+        now = self._agent.clock.now()
+        since = parse_time(claim.changed) if isinstance(claim, Fact) else claim.created_at
+        waited = (now - (since or now)).total_seconds()
+        # Since the clock was set back, nobody knows how long it has waited.
+        return (
+            GATHERED_SECONDS * (1 if self._said_here(claim) else 2) - waited if waited >= 0 else 0
+        )
+
+    def _said_here(self, claim: Fact | SynthesizedPattern) -> bool:
+        if isinstance(claim, Fact):
+            tapes = {one.tape for one in claim.evidence}
         else:
-            self._run.start(tasks, partial(self._verify, judge, facts, beliefs[:_AT_ONCE]))
+            places = map(parse_episode_id, claim.evidence_ids)
+            tapes = {place[0] for place in places if place is not None}
+        return not tapes or self._memory.tape.name in tapes
 
     def cancel(self) -> None:
         """Cancel the running request; the facts stay quotations."""
@@ -216,7 +242,8 @@ def claim_question(
     ]
     claim, others = fact.gloss, []
     if fact.ends:
-        claim, together = f"No longer true: {' '.join(one.gloss for one in named)}", []
+        ended = " ".join(one.gloss for one in named)
+        claim, together = f"They say that this is over or wrong, or ask to forget it: {ended}", []
     else:
         places = {one.place for one in fact.evidence}
         # What the same message said, such as the other half of a split, its words do not end.

@@ -44,6 +44,7 @@ async def test_a_judge_is_tried_once_and_below_nine_in_ten_it_counts_as_none(tmp
     model = model_of(wrong)
     async with session_host(tmp_path, model, judge_trials=JudgeTrials(path)) as host:
         await say(host, MOVED)
+        host.clock.advance(60)
         await host.wait_until(lambda: bool(JudgeTrials(path).result(model)))
         if passed:
             await host.wait_for_event("memory.facts", 2, session=HOME)

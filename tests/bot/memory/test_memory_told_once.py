@@ -43,6 +43,7 @@ async def test_what_a_judge_confirms_as_it_was_saved_is_not_told_again(tmp_path)
     model = _saving("The user is fond of green tea", **confirms)
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like green tea")
+        host.clock.advance(60)
         await host.wait_for_event("memory.judged")
         assert "**1.** The user is fond of green tea" in await host.channel.ask("/memory")
         await host.channel.ask("Hello")

@@ -43,7 +43,9 @@ def saving(*turns: list[dict[str, Any]] | None, ruling: Ruling | None = None) ->
 
 
 async def judged(host: Host, count: int = 1) -> str:
-    """Wait until the judge has ruled this often; return what memory says."""
+    """Let a minute pass, and wait until the judge has ruled this often; return what memory says."""
+    await host.bus.drain()
+    host.clock.advance(60)
     found = await host.events("memory.facts", HOME)
     while sum(one.data["author"] == "judge" for one in found) < count:
         found = await host.wait_for_event("memory.facts", len(found) + 1, session=HOME)
@@ -149,7 +151,6 @@ async def test_a_change_ends_what_it_names_with_the_judges_yes_and_undo_brings_i
         memory = await host.channel.ask("/memory")
         assert ROME in memory
         assert OSLO not in memory
-    assert len(model.requests_for("judgement")) == 1
 
 
 @pytest.mark.parametrize(
@@ -227,18 +228,6 @@ async def test_without_a_judge_the_person_says_whether_a_fact_is_over(tmp_path, 
         assert ("Three coffees" in await host.channel.ask("/memory")) is True
 
 
-async def test_with_the_judges_yes_a_fact_ends(tmp_path):
-    model = saving(
-        [fact_change("", "I quit coffee.", op="end", facts=[1])], ruling=lambda _: "supported"
-    )
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory add three coffees a day")
-        await host.channel.ask("I quit coffee.")
-        memory = await judged(host)
-        assert "coffee" not in memory.lower().replace("nothing", "")
-        assert "it ended" in await host.channel.ask("/memory why 1")
-
-
 async def test_the_same_words_are_one_fact_and_what_was_removed_stays_removed(tmp_path):
     once, again = fact_change("The user sails.", "I sail."), fact_change("Sailing.", "I sail.")
     model = saving([once], [again], [again])
@@ -251,14 +240,38 @@ async def test_the_same_words_are_one_fact_and_what_was_removed_stays_removed(tm
         assert "sail" not in await host.channel.ask("/memory")
 
 
-async def test_names_that_differ_are_two_facts(tmp_path):
+async def test_one_request_of_the_judge_rules_on_the_claims_of_a_minute(tmp_path):
+    """Names that differ are two facts, and with the judge's yes a fact ends."""
     said = ("Ben gets insulin in the morning.", "Mia gets insulin in the morning.")
-    model = saving(*([fact_change(one, one)] for one in said))
+    ends = [fact_change("", "I quit coffee.", op="end", facts=[1])]
+    model = saving(*([fact_change(one, one)] for one in said), ends, ruling=lambda _: "supported")
     async with session_host(tmp_path, model) as host:
-        for one in said:
+        await host.channel.ask("/memory add three coffees a day")
+        for one in (*said, "I quit coffee."):
             await host.channel.ask(one)
-        memory = await host.channel.ask("/memory")
+            host.clock.advance(15)
+        assert not model.requests_for("judgement")
+        memory = await judged(host)
+        assert "it ended" in await host.channel.ask("/memory why 1")
+    assert len(model.requests_for("judgement")) == 1
     assert all(one in memory for one in said)
+    assert "coffee" not in memory
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_claim_is_judged_once_whatever_chat_is_open_or_clock_set_back(tmp_path, restarted):
+    model = saving([fact_change(OSLO, MOVED)], None, ruling=lambda _: "supported")
+    async with session_host(tmp_path, model) as host:
+        host.clock.advance(3600)
+        await host.channel.ask(MOVED)
+        if not restarted:
+            await host.channel.ask("Hello.", chat="2")
+            assert OSLO in await judged(host)
+            host.clock.advance(60)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.send("Hello.", message_id="again")
+        await host.wait_for_event(FACTS_JUDGED_EVENT)
+    assert len(model.requests_for("judgement")) == 1
 
 
 async def test_a_short_answer_is_kept_with_what_it_answers(tmp_path):
@@ -411,6 +424,7 @@ async def test_a_judge_says_what_is_no_standing_fact_but_not_of_what_a_person_pi
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(" ".join(facts))
         assert (await host.channel.ask("/memory")).count("📌") == 2
+        host.clock.advance(60)
         await host.wait_for_event(FACTS_JUDGED_EVENT)  # which had no answer of the judge
         await host.channel.ask("/memory pin 2")
         pinned = True

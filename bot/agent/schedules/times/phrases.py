@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from bot.agent.schedules.times.tokens import Token
 from bot.agent.schedules.times.zones import NamedZone
 from bot.core.patterns import LazyPattern
+from bot.core.recurrence import Unit
 
-_SIZES = {
+SIZES = {
     "seconds": (0, 0, 1), "minutes": (0, 0, 60), "hours": (0, 0, 3600), "days": (0, 1, 0), "weeks": (0, 7, 0),
     "months": (1, 0, 0), "years": (12, 0, 0),
 }  # fmt: skip
@@ -29,152 +30,113 @@ class TimePhrase:
     month_day: int | None = None  # -1 for the last
     weekdays: frozenset[int] | None = None  # 0 for Monday
     next_week: bool = False
-    nth: int | None = None  # which of a month's weekdays; -1 for the last
     clock: tuple[int, int] | None = None
     face: bool = False  # whether the hour may be one of a clock's face: 5 or 17
     part: int | None = None  # usual hour of the part of the day
     distance: tuple[int, int, float] | None = None  # months, days and seconds from now
-    every: tuple[int, str] | None = None
+    every: tuple[int, Unit] | None = None
     zone: NamedZone | None = None
-    why: str = ""  # "two_days" or "unclear", if it is no time
+    why: Literal["", "unclear", "two_days"] = ""  # if it is no time
     kinds: set[str] = field(default_factory=set)
+    spans: tuple[tuple[int, int], ...] = ()  # its places in the text
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The tokens that a pattern matched."""
-
-    tokens: Sequence[Token]
-    letters: str
-
-    def all(self, letters: str) -> list[Any]:
-        """Return the values of the tokens of some classes."""
-        return [token.value for token in self.tokens if token.letter in letters]
-
-    def amount(self) -> tuple[float, float, float]:
-        """Return the months, days and seconds of a span."""
-        total, count, last = [0.0, 0.0, 0.0], 0.0, 0
-        for letter, value in ((token.letter, token.value) for token in self.tokens):
-            if letter in "n4K":
-                count += float(f"{value[0]}.{value[1]}") if letter == "K" else value
-            elif letter == "H":  # half of the unit before, or of the one that comes
-                total[2] += last / 2
-                count += 0 if last else 0.5
-            elif letter in "hEI":
-                total[2] += value if letter == "h" else 3600 * value[0] + 60 * sum(value[1:])
-            elif letter in _UNITS:
-                last = _SIZES[value][2]
-                total = [a + b * (count or 1) for a, b in zip(total, _SIZES[value], strict=True)]
-                count = 0
-        return total[0], total[1], total[2]
+_Part = Sequence[Token]
+"""The tokens that a pattern matched."""
+_Reader = Callable[[_Part, str, TimePhrase], bool | None] | tuple[str, object]
+"""Reads a part, with its letters, and returns False if it is something else; or a name and value, None for the token's."""
 
 
-_Reader = Callable[[_Part, TimePhrase], bool]
+def _values(part: _Part, letters: str) -> list[Any]:
+    return [token.value for token in part if token.letter in letters]
 
 
-def _sets(name: str, value: object = None, *, of: str = "") -> _Reader:
-    """Return a reader that sets an attribute to a value, or to that of the first token of some classes."""
+def _amount(part: _Part) -> list[float]:
+    """Return the months, days and seconds of a span."""
+    total, count, last = [0.0, 0.0, 0.0], 0.0, 0
+    for letter, value in ((token.letter, token.value) for token in part):
+        if letter in "n4K":
+            count += float(f"{value[0]}.{value[1]}") if letter == "K" else value
+        elif letter == "H":  # half of the unit before, or of the one that comes
+            total[2] += last / 2
+            count += 0 if last else 0.5
+        elif letter in "hEI":
+            total[2] += value if letter == "h" else 3600 * value[0] + 60 * sum(value[1:])
+        elif letter in _UNITS:
+            last = SIZES[value][2]
+            total = [a + b * (count or 1) for a, b in zip(total, SIZES[value], strict=True)]
+            count = 0
+    return total
 
-    def read(part: _Part, phrase: TimePhrase) -> bool:
-        setattr(phrase, name, part.all(of)[0] if of else value)
-        return True
 
-    return read
-
-
-def _distance(part: _Part, phrase: TimePhrase) -> bool:
-    months, days, seconds = part.amount()
+def _distance(part: _Part, _letters: str, phrase: TimePhrase) -> None:
+    months, days, seconds = _amount(part)
     phrase.why = "unclear" if months % 1 or days % 1 else phrase.why
     phrase.distance = (int(months), int(days), seconds)
-    return True
 
 
-def _every(part: _Part, phrase: TimePhrase) -> bool:
-    if part.letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in part.letters:
-        count, rest = divmod(part.amount()[2], 60)
-        phrase.every = (int(count), "minutes")
-    else:
-        count = int((*part.all("n4oQ"), *part.all("e"), 1)[0] or 1)
-        phrase.every = (count, str((*part.all(f"v{_UNITS}"), "weeks")[0]))
-        rest = phrase.every[1] == "seconds"
-    if count < 1 or rest:
+def _every(part: _Part, letters: str, phrase: TimePhrase) -> None:
+    unit = (*_values(part, f"v{_UNITS}"), "weeks")[0]
+    count = (*_values(part, "n4oQ"), *_values(part, "e"), 1)[0]
+    if letters.strip("eF")[-1:] in ("h", "E", "I") or "H" in letters:
+        unit, count = "minutes", _amount(part)[2] / 60
+    phrase.every = (int(count or 1), unit)
+    if unit == "seconds" or count % 1 or count < 1:
         phrase.why, phrase.every = "unclear", (1, "minutes")
-    return True
 
 
-def _weekday(part: _Part, phrase: TimePhrase) -> bool:
-    days = part.all("wkWbB")
-    sets = [day for day in days if isinstance(day, frozenset)]
-    phrase.weekdays = sets[0] if sets else frozenset(days)
-    if "G" in part.letters:
-        phrase.weekdays = frozenset(range(days[0], days[1] + 1))
-    again = set("WBFG") & set(part.letters) or len(phrase.weekdays) > 2
-    phrase.every = phrase.every or ((1, "weeks") if again else None)
-    phrase.next_week = "X" in part.letters
-    return bool(phrase.weekdays)
+def _weekday(part: _Part, letters: str, phrase: TimePhrase) -> None:
+    days = _values(part, "wkWbB")
+    phrase.weekdays = days[0] if isinstance(days[0], frozenset) else frozenset(days)
+    if set("WBF") & set(letters) or len(phrase.weekdays) > 2:
+        phrase.every = phrase.every or (1, "weeks")
+    phrase.next_week = "X" in letters
 
 
-def _nth_weekday(part: _Part, phrase: TimePhrase) -> bool:
-    if not _of_month(part, phrase):
-        return False
-    phrase.why = phrase.why if phrase.every == (1, "months") else "unclear"
-    phrase.nth, phrase.weekdays = part.all("noQ")[0], frozenset(part.all("w"))
-    phrase.kinds |= {"every", "weekday"}
-    return True
-
-
-def _month_day(part: _Part, phrase: TimePhrase) -> bool:
-    day = -1 if "J" in part.letters else int(part.all("n0oQ")[0])
-    if (day < 0 and "J" not in part.letters) or not _of_month(part, phrase):
+def _month_day(part: _Part, letters: str, phrase: TimePhrase) -> bool | None:
+    day = -1 if "J" in letters else int(_values(part, "n0oQ")[0])
+    if (day < 0 and "J" not in letters) or (_values(part, "uZ") or ["months"])[-1] != "months":
         return False
     phrase.month_day = day
-    return True
-
-
-def _of_month(part: _Part, phrase: TimePhrase) -> bool:
-    """Read "of every month" at the end; return False if another unit stands there."""
-    if part.letters[-1] in "uZ" and part.all("uZ")[-1] != "months":
-        return False
-    if "e" in part.letters and phrase.every is None:
+    if "e" in letters and phrase.every is None:
         phrase.every = (1, "months")
         phrase.kinds.add("every")
-    return True
+    return None
 
 
-def _date(part: _Part, phrase: TimePhrase) -> bool:
-    if part.letters[-1] in "dV":
-        year, month, day, *unsure = part.all("dV")[0]
+def _date(part: _Part, letters: str, phrase: TimePhrase) -> None:
+    if letters[-1] in "dV":
+        year, month, day, *unsure = _values(part, "dV")[0]
         phrase.why = "two_days" if unsure else phrase.why
     else:
-        *months, day = part.all("n0oQ")
-        year, month = (*part.all("4"), None)[0], (*part.all("m"), *months)[0]
+        *months, day = _values(part, "n0oQ")
+        year, month = (*_values(part, "4"), None)[0], (*_values(part, "m"), *months)[0]
     phrase.date = (year, month, day)
-    return True
 
 
-def _clock(part: _Part, phrase: TimePhrase) -> bool:
-    letters, half, at, named = (part.letters, *(part.all(one) for one in ("P", "a", "tEIKT")))
-    hour, minute, *more = (*part.all("n0"), 30 if "H" in letters else 0, 0)
+def _clock(part: _Part, letters: str, phrase: TimePhrase) -> bool | None:
+    half, at, named = (_values(part, one) for one in ("P", "a", "tEIKT"))
+    hour, minute, *more = (*_values(part, "n0"), 30 if "H" in letters else 0, 0)
     if named:
         hour, minute, *more = (named[0], 0, 0) if "T" in letters else (*named[0], 0, 0)
     in_a_day = at or half or minute or phrase.kinds - {"distance", "part"}
     if letters in ("nC", "E") and not in_a_day:
         return False  # "8 horas", "2h": how long something takes
-    for minutes in part.all("y"):
+    for minutes in _values(part, "y"):
         hour, minute = (hour, minutes) if minutes > 0 else (hour - 1 or 12, 60 + minutes)
-    wall = next((token.end - token.start for token in part.tokens if token.letter == "t"), 0)
+    wall = next((token.end - token.start for token in part if token.letter == "t"), 0)
     # In English, "at 5:30" is on a clock's face, and "05:30" on a day of 24 hours.
     face = not named or (wall and bool(at and at[0]) and (hour > 9 or wall % 3 == 1))
     phrase.face = bool(face and "0" not in letters and not half and 1 <= hour < 12)
     if hour > (12 if half else 23) or max(minute, *more) > 59:
         phrase.why = "unclear"
     phrase.clock = (hour % 12 + half[0] if half else hour, minute)
-    return True
+    return None
 
 
-def _part_of_day(part: _Part, phrase: TimePhrase) -> bool:
-    phrase.part = part.all("pR")[0]
-    return "R" in part.letters or bool(phrase.kinds - {"distance"})
+def _part_of_day(part: _Part, letters: str, phrase: TimePhrase) -> bool:
+    phrase.part = part[0].value
+    return "R" in letters or bool(phrase.kinds - {"distance"})
 
 
 _UNITS = "uMCDZYO"
@@ -193,16 +155,15 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
     (kind, LazyPattern(pattern), reader)
     for kind, reader, *patterns in (
         ("distance", _distance, rf"i[sN]?(?:{SPAN}|{_UNIT}H?)f?", rf"{SPAN}f"),
-        ("every", _sets("every", (1, "weeks")), "eO(?=w)"),
+        ("every", ("every", (1, "weeks")), "eO(?=w)"),
         ("every", _every, rf"e(?:[n4]H?|Hn?|[n0][qj]|o|Q)?{_UNIT}", rf"(?:[n4]H?)?{_UNIT}F"),
-        ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wkb])"),
-        ("every", _sets("every", (1, "years")), f"e(?={_DATE})"),
-        ("every", _sets("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
-        ("every", _sets("every", (1, "days")), "e(?=[pR])"),
-        ("weekday", _weekday, rf"w(?:{_MORE}w){{0,6}}F?", "w[sN]?Gw", rf"W(?:{_MORE}W){{0,6}}"),
-        ("weekday", _weekday, "[bB]", "X[,sN]{0,2}w", "wX", "(?<=e)k", rf"kGk{_TIMED}"),
+        ("every", _every, "e(?:n?h|[EI])", "n?hF", "v", "e(?:[n0][qj]|[noQ])?(?=[sN]?[wWkb])"),
+        ("every", ("every", (1, "years")), f"e(?={_DATE})"),
+        ("every", ("every", (1, "months")), rf"e(?=[n0][qj]|o)(?={_NTH}{_OF_MONTH})"),
+        ("every", ("every", (1, "days")), "e(?=[pR])"),
+        ("weekday", _weekday, rf"w(?:{_MORE}w){{0,6}}F?", rf"W(?:{_MORE}W){{0,6}}"),
+        ("weekday", _weekday, "[bB]", "X[,sN]{0,2}w", "wX", "(?<=e)k"),
         ("weekday", _weekday, rf"k(?:[g,j]{{1,2}}[sN]?k){{0,6}}{_TIMED}"),
-        ("nth", _nth_weekday, rf"e?[sNO]{{0,2}}{_NTH}[sN]?w{_OF_MONTH}", "o[sN]?w"),
         ("month_day", _month_day, rf"[sO]N?(?:[n0][qj]|o|Q|J)(?:{_OF_MONTH})?(?![sN]?m)", "J"),
         ("month_day", _month_day, rf"(?:[n0][qjD]|o){_OF_MONTH}", f"O[n0](?!{_UNIT}|j?[sN]?m)"),
         ("month_day", _month_day, "[n0]D"),
@@ -210,10 +171,17 @@ _PARTS: list[tuple[str, LazyPattern, _Reader]] = [
         ("clock", _clock, "a?tc?P?", "Pt", "a?nP", "a?Pn(?:[cC](?:nM?|H)?)?", "a[n0]H", "aI"),
         ("clock", _clock, "a?[n0][cC](?:g?H|[n0]M?)?P?", "a[n0](?![HKn4PuMDZYq])"),
         ("clock", _clock, "a?E", "aK", "a?K[cP]", "a?T", "a?yn[cC]?"),
-        ("near", _sets("days", of="r"), "r"),
+        ("near", ("days", None), "r"),
         ("part", _part_of_day, "[pR]"),
-        ("zone", _sets("zone", of="z"), "z"),
-        ("vague", _sets("why", "unclear"), "X"),
+        ("zone", ("zone", None), "z"),
+        (
+            "vague",
+            ("why", "unclear"),
+            "X",
+            rf"e?[sNO]{{0,2}}{_NTH}[sN]?w{_OF_MONTH}",
+            "o[sN]?w",
+            "kGk",
+        ),
     )
     for pattern in patterns
 ]
@@ -221,19 +189,17 @@ _NO_START = "x,;gGLlqjcFfSuMCDZY"
 _BETWEEN = "sSNOai,"
 
 
-def read_phrase(tokens: Sequence[Token], letters: str, at: int) -> tuple[TimePhrase, int] | None:
-    """Return the phrase that begins at a token, and the number of the token after it; None if none does."""
-    phrase, end = TimePhrase(), at
+def read_phrase(tokens: Sequence[Token], letters: str, at: int) -> tuple[TimePhrase | None, int]:
+    """Return the phrase that begins at a token, and the number of the token after it; None and ``at`` if none does."""
+    phrase, begin, end = TimePhrase(), at, at
     while at < min(len(letters), end + 4):
         read = 0 if letters[at] in _NO_START else _read_part(tokens, letters, at, phrase)
         if not read and letters[at] not in _BETWEEN:
             break
         end, at = (read, read) if read else (end, at + 1)
     if not phrase.kinds - {"zone"}:
-        return None
-    while letters.startswith("S", end):
-        end += 1
-    return phrase, end
+        return None, begin
+    return phrase, end + len(letters[end:]) - len(letters[end:].lstrip("S"))
 
 
 def _read_part(tokens: Sequence[Token], letters: str, begin: int, phrase: TimePhrase) -> int:
@@ -241,7 +207,10 @@ def _read_part(tokens: Sequence[Token], letters: str, begin: int, phrase: TimePh
     new = (part for part in _PARTS if part[0] not in phrase.kinds)
     hits = [(hit.end(), *one) for one in new if (hit := one[1].match(letters, begin))]
     for end, kind, _, read in sorted(hits, key=lambda one: -one[0]):
-        if read(_Part(tokens[begin:end], letters[begin:end]), phrase):
-            phrase.kinds.add(kind)
-            return end
+        if isinstance(read, tuple):
+            setattr(phrase, read[0], read[1] or tokens[begin].value)
+        elif read(tokens[begin:end], letters[begin:end], phrase) is False:
+            continue
+        phrase.kinds.add(kind)
+        return end
     return 0

@@ -20,12 +20,15 @@ from bot.agent.schedules.times.zones import named_zones
 from bot.core.folding import fold_text
 from bot.core.patterns import LazyPattern
 
+_NO_SIGN = "\x1f"
+"""Stands for marks that change no word, so that each sign of a text keeps its place."""
+_LETTER = r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]"
 _TOKEN = LazyPattern(
     r"(?P<d>\d{4}-\d\d?-\d\d?)(?!\d)(?:t(?=\d))?|(?P<slash>\d\d?/\d\d?(?:/(?:\d{4}|\d\d))?)(?![\d/])"
     r"|(?P<t>\d\d?:\d\d(?::\d\d)?)(?![\d:])|(?P<dots>\d\d?\.\d\d?\.(?:\d{4}|\d\d)?)(?!\d)"
     r"|(?P<K>\d\d?[.,]\d\d?)(?!\d)|(?P<E>\d\d?h(?:\d\d)?)(?![^\W_])|(?P<n>\d{1,9})"
     "|(?P<han>[一二两三四五六七八九十百〇零]+)|(?P<sign>[\u3040-\u30ff\u3400-\u9fff])"
-    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff]+(?:'[^\W\d_]+)*)|(?P<x>\S)"
+    rf"|(?P<word>{_LETTER}(?:{_LETTER}|'(?={_LETTER})|{_NO_SIGN})*)|(?P<x>\S)"
 )
 _ALIKE = str.maketrans("أإآٱى", "ااااي", "\u0640")
 _CLASS = LazyPattern(r"((?:[A-Za-z,]-?\d* )*[A-Za-z,]-?\d*):(?: |$)")
@@ -53,52 +56,52 @@ class Scan:
     """The words, signs and numbers at the ends of a text in NFC form, in which each language finds its own."""
 
     def __init__(self, text: str) -> None:
-        signs = [sign.lower() if sign.isascii() else _plain(sign) for sign in text]
-        places = [place for place, sign in enumerate(signs) for _ in sign] + [len(text)]
-        hits = list(_TOKEN.finditer("".join(signs)))
-        hits = hits[:_AT_EACH_END] + hits[max(_AT_EACH_END, len(hits) - _AT_EACH_END) :]
+        hits = _hits(text)
+        head, tail = hits[:_AT_EACH_END], hits[_AT_EACH_END:][-_AT_EACH_END:]
         self._text = text
-        self._words = [(hit.lastgroup or "", _text_of(hit)) for hit in hits]
-        self._spans = [(places[hit.start()], places[hit.end() - 1] + 1) for hit in hits]
-        self._ends = [places[hit.end()] for hit in hits]
-        self._zones = list(named_zones(text))
+        self._words = [(_text_of(hit), str(hit.lastgroup), *hit.span()) for hit in head + tail]
+        first, last = head[-1].end() if head else 0, tail[0].start() if tail else len(text)
+        self._zones = [one for one in named_zones(text) if one.start < first or one.end > last]
 
     def tokens(self, language: str, *, own: bool) -> list[Token]:
         """Return the tokens of the text in a language; abbreviations of weekdays only in that of whoever writes."""
-        tokens, at = list[Token](), 0
+        tokens, end = list[Token](), 0
         lower = language in _LOWER_CASE_ZONES
-        zones = [
-            one for one in self._zones if lower or not (one.text.islower() and one.text.isascii())
-        ]
-        while at < len(self._words):
-            begin, end = self._spans[at]
-            zones = [zone for zone in zones if zone.end > begin]
-            length, meant = _form_at(self._words[at : at + 8], language)
-            if meant[0][0] == "k":
-                capital = language in _SMALL_DAYS or self._text[begin].isupper()
-                meant = meant if own and capital else [("x", None)]
-            if zones and zones[0].start <= begin:
-                meant, begin, end = [("z", zones[0])], zones[0].start, zones[0].end
-                length = sum(start < end for start, _ in self._spans[at : at + 20])
-            elif length > 1 or unicodedata.combining(self._text[end : end + 1] or " "):
-                end = self._ends[at + length - 1]
-                end = begin + len(self._text[begin:end].rstrip())
-            tokens += [Token(letter, value, begin, end) for letter, value in meant]
-            at += length
+        zones = [one for one in self._zones if lower or not re.fullmatch("[a-z ]+", one.text)]
+        for at, (_, kind, begin, _) in enumerate(self._words):
+            if begin < end:
+                continue
+            meant: Meant = [("z", one) for one in zones if one.start <= begin < one.end]
+            if meant:
+                start, end = meant[0][1].start, meant[0][1].end
+            else:
+                words = tuple(word for word, *_ in self._words[at : at + 8])
+                length, meant = _form_at(words, kind, language)
+                start, end = begin, self._words[at + length - 1][3]
+                small = language not in _SMALL_DAYS and not self._text[begin].isupper()
+                if meant[0][0] == "k" and (small or not own):
+                    meant = [("x", None)]
+            tokens += [Token(letter, value, start, end) for letter, value in meant]
         return tokens
+
+
+def _hits(text: str) -> list[re.Match[str]]:
+    return list(_TOKEN.finditer("".join(map(_plain, text))))
 
 
 @cache
 def _plain(sign: str) -> str:
-    if unicodedata.category(sign) in ("Cf", "Mn"):
-        return ""
-    return str(unicodedata.decimal(sign, "")) or fold_text(sign).translate(_ALIKE)
+    """Return the one sign by which a sign is compared."""
+    plain = str(unicodedata.decimal(sign, "")) or fold_text(sign).translate(_ALIKE)
+    if not plain or unicodedata.category(sign) in ("Cf", "Mn"):
+        return _NO_SIGN
+    return plain if len(plain) == 1 else sign
 
 
 def _text_of(hit: re.Match[str]) -> str:
     """Return what was matched, with Chinese numerals in digits."""
     if hit.lastgroup != "han":
-        return hit[0]
+        return hit[0].replace(_NO_SIGN, "")
     total = digit = 0
     for value in (int(unicodedata.numeric(sign, 2)) for sign in hit[0][:9]):
         if value < 10:
@@ -112,14 +115,13 @@ def _text_of(hit: re.Match[str]) -> str:
 def _forms(language: str) -> dict[str, list[tuple[tuple[str, ...], Meant]]]:
     """Return the forms of a language by their first word, the longest first, with what they stand for."""
     forms: dict[str, list[tuple[tuple[str, ...], Meant]]] = {}
-    named, index = "", 0
+    named, index = list[str](), 0
     for slot in f"{EVERYWHERE}\n{WORDS[language]}".replace("\n", "; ").split("; "):
         opening = _CLASS.match(slot.strip())
-        named, index = (opening[1], 0) if opening else (named, index + 1)
+        named, index = (opening[1].split(), 0) if opening else (named, index + 1)
+        meant = [_meant(one[0], one[1:], index) for one in named]
         for form in slot.strip()[opening.end() if opening else 0 :].split(", "):
-            folded = "".join(sign.lower() if sign.isascii() else _plain(sign) for sign in form)
-            if key := tuple(_text_of(hit) for hit in _TOKEN.finditer(folded)):
-                meant = [_meant(one[0], one[1:], index) for one in named.split()]
+            if key := tuple(map(_text_of, _hits(form))):
                 forms.setdefault(key[0], []).append((key, meant))
     for known in forms.values():
         known.sort(key=lambda one: -len(one[0]))
@@ -134,15 +136,14 @@ def _meant(letter: str, number: str, index: int) -> tuple[str, Any]:
     return letter, values[index] if index < len(values) else None
 
 
-def _form_at(words: list[tuple[str, str]], language: str) -> tuple[int, Meant]:
+def _form_at(words: tuple[str, ...], kind: str, language: str) -> tuple[int, Meant]:
     """Return how many words the longest form has that begins at the first word, and what it stands for."""
-    forms, (kind, word) = _forms(language), words[0]
-    texts = tuple(text for _, text in words)
+    forms, word = _forms(language), words[0]
     for key, meant in forms.get(word, ()):
-        if texts[: len(key)] == key:
+        if words[: len(key)] == key:
             return len(key), meant
     if word[:1] == "و" and word[1:] in forms:  # "and", joined to the word
-        length, meant = _form_at([(kind, word[1:]), *words[1:]], language)
+        length, meant = _form_at((word[1:], *words[1:]), kind, language)
         return length, [("g", None), *meant]
     for cut in range(5, min(len(word) - 2, 12)):  # "Freitagabend"
         day, part = (forms.get(one, [((), [])])[-1][1] for one in (word[:cut], word[cut:]))
@@ -152,13 +153,13 @@ def _form_at(words: list[tuple[str, str]], language: str) -> tuple[int, Meant]:
 
 
 def _of_digits(kind: str, word: str, language: str) -> Meant:
-    parts = tuple(int(part) for part in re.findall(r"\d+", word))
+    parts = tuple(map(int, re.findall(r"\d+", word)))
     if kind in ("n", "han"):
         return [("4" if len(word) == 4 else "0" if word[0] == "0" else "n", parts[0])]
     if kind == "E" and len(parts) == 1 and language in _HOURS_LAST:
         return [("I", parts)]
     if kind not in ("dots", "slash"):
-        return [(kind, parts) if kind in ("d", "t", "K", "E") else ("x", None)]
+        return [(kind, parts) if kind in "dtKE" else ("x", None)]
     day, month, *years = parts
     day, month = (month, day) if kind == "slash" and month > 12 else (day, month)
     unsure = (True,) if kind == "slash" and max(day, month) < 13 and day != month else ()

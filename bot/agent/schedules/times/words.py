@@ -89,13 +89,13 @@ WORDS = {
         u: seconde, secondes; ; jour, jours; semaine, semaines; mois; an, ans, année, années; C: heure, heures, h; M: minute, minutes, min; q: er, e
         o: premier; deuxième, second; troisième; quatrième; cinquième; o-1: dernier; i: dans, d'ici; e: chaque, tous les, toutes les, tout les
         r: aujourd'hui; demain; après-demain; r0 p9: ce matin; r0 p15: cet après-midi; r0 p19: ce soir; w: lundi; mardi; mercredi; jeudi; vendredi; samedi; dimanche
-        W: les lundis, tous les lundis; les mardis, tous les mardis; les mercredis, tous les mercredis; les jeudis, tous les jeudis; les vendredis, tous les vendredis; les samedis, tous les samedis; les dimanches, tous les dimanches
+        W: lundis, les lundis; mardis, les mardis; mercredis, les mercredis; jeudis, les jeudis; vendredis, les vendredis; samedis, les samedis; dimanches, les dimanches
         b: jour de semaine, jours de semaine, jour ouvrable, jours ouvrables, jour ouvré, jours ouvrés; week-end, week-ends
         B: en semaine, du lundi au vendredi; X: de la semaine prochaine, la semaine prochaine
         m: janvier, janv; février, févr; mars; avril; mai; juin; juillet, juil; août; septembre, sept; octobre, oct; novembre, nov; décembre, déc
         J: dernier jour, dernier jour du mois, fin du mois, à la fin du mois; O: le; a: à, vers; T: midi; minuit
-        p: matin, du matin; ; après-midi, de l'après-midi; soir, du soir; nuit, de la nuit; R: le matin; ; l'après-midi; le soir; la nuit
-        e1 u2 p9: tous les matins, chaque matin; e1 u2 p19: tous les soirs, chaque soir; s: de, du, en, ce, ou le dernier jour; N: la, les, l', mon, ma, mes, notre, des; g: et; G: au; l: pour
+        p: matin, matins, du matin; ; après-midi, de l'après-midi; soir, soirs, du soir; nuit, de la nuit; R: le matin; ; l'après-midi; le soir; la nuit
+        s: de, du, en, ce, ou le dernier jour; N: la, les, l', mon, ma, mes, notre, des; g: et; G: au; l: pour
         L: ou, jusqu'à, jusqu'au, jusqu'en, avant, après, depuis, entre, sauf, pendant, prochain, prochaine, dernière, passé, plus, fois, à partir
     """,
     "es": """
@@ -105,7 +105,7 @@ WORDS = {
         o: primer, primero; segundo; tercer, tercero; cuarto; quinto; o-1: último; i: en, dentro de; e: cada, todos los, todas las
         v: ; diariamente, a diario; semanalmente; mensualmente; anualmente; r: hoy; mañana; pasado mañana; r0 p9: esta mañana; r0 p15: esta tarde
         r0 p21: esta noche; r1 p9: mañana por la mañana; r1 p15: mañana por la tarde; r1 p21: mañana por la noche; w: lunes; martes; miércoles; jueves; viernes; sábado; domingo
-        W: los lunes, todos los lunes; los martes, todos los martes; los miércoles, todos los miércoles; los jueves, todos los jueves; los viernes, todos los viernes; los sábados, todos los sábados; los domingos, todos los domingos
+        W: los lunes; los martes; los miércoles; los jueves; los viernes; sábados, los sábados; domingos, los domingos
         b: día laborable, días laborables, día hábil, días hábiles; fin de semana, fines de semana
         B: entre semana, de lunes a viernes; los fines de semana; X: de la próxima semana, de la semana que viene, la próxima semana
         m: enero, ene; febrero, feb; marzo; abril, abr; mayo; junio, jun; julio, jul; agosto, ago; septiembre, setiembre, sep, sept; octubre, oct; noviembre, nov; diciembre, dic
@@ -122,7 +122,7 @@ WORDS = {
         o: primeiro, primeira; segundo; terceiro; quarto; quinto; o-1: último, última; i: em, daqui a, dentro de
         e: cada, a cada, todo, toda, todos os, todas as; v: ; diariamente; semanalmente; mensalmente; anualmente; r: hoje; amanhã; depois de amanhã; r1 p9: amanhã de manhã
         w: segunda, segunda-feira; terça, terça-feira; quarta, quarta-feira; quinta, quinta-feira; sexta, sexta-feira; sábado; domingo
-        W: às segundas, segundas-feiras, todas as segundas; às terças, terças-feiras, todas as terças; às quartas, quartas-feiras, todas as quartas; às quintas, quintas-feiras, todas as quintas; às sextas, sextas-feiras, todas as sextas; aos sábados, todos os sábados; aos domingos, todos os domingos
+        W: segundas, às segundas, segundas-feiras; terças, às terças, terças-feiras; quartas, às quartas, quartas-feiras; quintas, às quintas, quintas-feiras; sextas, às sextas, sextas-feiras; sábados, aos sábados; domingos, aos domingos
         b: dia útil, dias úteis; fim de semana, fins de semana; B: de segunda a sexta, em dias úteis, nos dias úteis; aos fins de semana, nos fins de semana
         X: da próxima semana, da semana que vem, na próxima semana
         m: janeiro, jan; fevereiro, fev; março; abril, abr; maio; junho, jun; julho, jul; agosto, ago; setembro, set; outubro, out; novembro, nov; dezembro, dez
@@ -138,14 +138,14 @@ WORDS = {
         o: primo; secondo; terzo; quarto; quinto; o-1: ultimo; i: tra, fra, in; e: ogni, tutti i, tutte le; r: oggi; domani; dopodomani
         r0 p19: stasera; r0 p9: stamattina, questa mattina; r0 p15: oggi pomeriggio, questo pomeriggio; r1 p9: domani mattina; r1 p19: domani sera
         w: lunedì; martedì; mercoledì; giovedì; venerdì; sabato; domenica
-        W: di lunedì, tutti i lunedì; di martedì, tutti i martedì; di mercoledì, tutti i mercoledì; di giovedì, tutti i giovedì; di venerdì, tutti i venerdì; di sabato, tutti i sabati; di domenica, tutte le domeniche
+        W: di lunedì; di martedì; di mercoledì; di giovedì; di venerdì; di sabato, sabati; di domenica, domeniche
         b: giorno feriale, giorni feriali, giorno lavorativo, giorni lavorativi; fine settimana, weekend
         B: dal lunedì al venerdì, nei giorni feriali; nei fine settimana; X: della prossima settimana, la prossima settimana, della settimana prossima
         m: gennaio, gen; febbraio, feb; marzo; aprile, apr; maggio; giugno, giu; luglio, lug; agosto, ago; settembre, set, sett; ottobre, ott; novembre, nov; dicembre, dic
         J: ultimo giorno, l'ultimo giorno, ultimo giorno del mese, l'ultimo giorno del mese, fine del mese, alla fine del mese
         O: il, il giorno, giorno, l'; a: alle, alla, all', verso le; T: mezzogiorno, a mezzogiorno; mezzanotte, a mezzanotte
-        p: mattina, di mattina, del mattino, mattino; ; pomeriggio, del pomeriggio, di pomeriggio; sera, di sera; notte, di notte
-        R: la mattina, al mattino; ; nel pomeriggio; la sera; e1 u2 p9: ogni mattina, tutte le mattine; e1 u2 p19: ogni sera, tutte le sere
+        p: mattina, mattine, di mattina, del mattino, mattino; ; pomeriggio, del pomeriggio, di pomeriggio; sera, sere, di sera; notte, di notte
+        R: la mattina, al mattino; ; nel pomeriggio; la sera
         s: di, del, questo, o l'ultimo giorno, o ultimo giorno; N: lo, la, i, gli, le, mio, mia, nostro, della; g: e, ed; G: a, al; l: per, durante
         L: o, oppure, fino, entro, prima, dopo, da, dal, tranne, eccetto, prossimo, prossima, scorso, scorsa, volte
     """,
@@ -161,8 +161,7 @@ WORDS = {
         b: будний день, рабочий день; выходные; B: с понедельника по пятницу, по будням, в будни, по рабочим дням; по выходным; X: на следующей неделе, следующей недели
         m: января, янв; февраля, фев; марта; апреля, апр; мая; июня; июля; августа, авг; сентября, сен; октября, окт; ноября, ноя; декабря, дек
         J: последний день, последний день месяца, в последний день месяца, в конце месяца; O: день :; a: в, во, к; T: полдень; полночь
-        p: утра, утром, утро; ; дня, днём; вечера, вечером, вечер; ночи, ночью; R: утром; ; днём; вечером; ночью; e1 u2 p9: каждое утро
-        e1 u2 p19: каждый вечер; s: это, эту, или последний; N: мой, мою, наш, нашу, о, об; g: и; G: по
+        p: утра, утром, утро; ; дня, днём; вечера, вечером, вечер; ночи, ночью; R: утром; ; днём; вечером; ночью; s: это, эту, или последний; N: мой, мою, наш, нашу, о, об; g: и; G: по
         L: или, до, после, перед, с, со, между, кроме, начиная, течение, следующий, следующую, прошлый, прошлую, назад, раза, раз
     """,
     "uk": """
@@ -178,7 +177,7 @@ WORDS = {
         X: наступного тижня; m: січня, січ; лютого, лют; березня, бер; квітня; травня; червня; липня; серпня; вересня; жовтня; листопада; грудня
         J: останній день, останній день місяця, в останній день місяця, наприкінці місяця; O: день :; a: о, об, у, в; T: полудень, опівдні; опівночі
         p: ранку, вранці, ранок; ; дня, вдень; вечора, ввечері, увечері, вечір; ночі, вночі; R: вранці; ; вдень; ввечері, увечері; вночі
-        e1 u2 p9: щоранку, кожного ранку; e1 u2 p19: щовечора, кожного вечора; s: цей, цю, або останній; N: мій, мою, наш, нашу, про; g: і, й, та
+        e1 u2 p9: щоранку; e1 u2 p19: щовечора; s: цей, цю, або останній; N: мій, мою, наш, нашу, про; g: і, й, та
         G: по; L: або, чи, до, після, перед, з, із, між, крім, починаючи, протягом, наступний, наступну, наступної, минулий, минулу, тому, рази
     """,
     "zh": """

@@ -1,7 +1,8 @@
 """Find the names of time zones in a text: "17:00 UTC", "8am PST", "17 Uhr MEZ", "9:00 Europe/Paris". Pure.
 
 Rule 1: an abbreviation is the offset that it says, also on a day on which the clocks there show another one.
-Rule 2: what is surely a zone, but not surely which, is a zone of its own kind: whoever reads a time beside it must refuse it.
+Rule 2: what is surely a zone, but not surely which, as "New York time", is a zone of its own kind: whoever reads a time beside
+        it must refuse it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from functools import cache
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from bot.core.patterns import LazyPattern
+from bot.memory.records.schedules import find_zone
 
 _HOURS = dict(
     one.split("=")
@@ -28,9 +30,9 @@ _NAMED = LazyPattern(
     r"(?:(?<=\d)|(?<=\d )|\b(?:UTC|GMT|utc|gmt) ?)"
     r"(?P<sign>\+|(?<=[TC])[-−]|(?<=[TC] )[-−]|(?<=[tc])[-−])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?(?!\d)"
     r"|\b(?P<iana>(?:A(?:frica|merica|ntarctica|rctic|sia|tlantic|ustralia)|Canada|Etc|Europe|Indian|Pacific|US)/[A-Za-z_+-]{1,40}(?:/[A-Za-z_]{1,40})?(?:[+-]\d{1,2})?)"
-    r"|\b(?P<place>[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|Zeit)\b"
     # What begins with these letters else is a thing: a CT scan, a central station.
-    r"|\b(?P<region>ET\b|Eastern\b(?! [A-Z])|(?:[CMP]T|Central|Mountain|Pacific)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b)))"
+    r"|\b(?P<region>(?:Eastern|Central|Mountain|Pacific) [Tt]ime\b|ET\b|Eastern\b(?! [A-Z])|(?:[CMP]T|Central|Mountain|Pacific)(?=[)\]]?(?:$|[,.;:!?]| (?:to|that|for|on|every|today|tomorrow)\b)))"
+    r"|\b(?P<place>(?!(?:[ap]m|[Uu]hr|clock) )[A-Za-z]{1,20}(?: [A-Za-z]{1,20}){0,2}) (?:[Tt]ime|[Zz]eit)\b"
     r"|(?:\b|(?<=\d))(?P<short>[A-Z]{1,4}|[a-z]{3,4}|Zulu|МСК|мск)\b"
     r")[)\]）]?"
 )
@@ -50,8 +52,7 @@ class NamedZone:
 def named_zones(text: str) -> Iterator[NamedZone]:
     """Yield the zones that a text names."""
     for hit in _NAMED.finditer(text):
-        start, known, sure = hit.start(), _known_names(), True
-        zone, name = None, ""
+        zone, name, sure = None, "", True
         if hit["hours"]:
             minutes = int(hit["hours"]) * 60 + int(hit["minutes"] or 0)
             zone, name = _offset(minutes if hit["sign"] == "+" else -minutes)
@@ -60,18 +61,14 @@ def named_zones(text: str) -> Iterator[NamedZone]:
             zone, name = _offset(int(hours) * 60)
         elif word:  # others of this form are no zone, or the name of several: IST, BST, CST
             sure = word.isupper() and len(word) > 2 and word[-2:] in ("ST", "DT")
+        elif place := hit["place"]:
+            sure = place.split()[-1][0].isupper() or f" {place.lower()}".endswith(_cities())
         else:
-            # Up to two words before a place are words of the sentence: "at 5 pm London time".
-            words = (hit["iana"] or hit["place"] or _REGIONS[hit["region"][0]]).split()
-            names = [known.get("_".join(words[at:]).lower(), "") for at in range(len(words))]
-            at = next((at for at, name in enumerate(names) if name), len(words) - 1)
-            start += hit[0].find(words[at]) if at else 0
-            name, sure = names[at], bool(names[at]) or words[at][0].isupper()
-            zone = ZoneInfo(name) if name else None
+            name = hit["iana"] or f"America/{_REGIONS[hit['region'][0]]}"
+            zone = find_zone(name)
+            name = name if zone else ""
         if sure:
-            yield NamedZone(
-                text[start : hit.end()].strip(" ,()[]（）"), start, hit.end(), zone, name
-            )
+            yield NamedZone(hit[0].strip(" ,()[]（）"), hit.start(), hit.end(), zone, name)
 
 
 def _offset(minutes: int) -> tuple[tzinfo | None, str]:
@@ -83,9 +80,6 @@ def _offset(minutes: int) -> tuple[tzinfo | None, str]:
 
 
 @cache
-def _known_names() -> dict[str, str]:
-    """Return the IANA names by themselves and by their cities, as English and German adjectives too, in lower case."""
-    names = sorted(available_timezones(), reverse=True)
-    cities = {name.rpartition("/")[2].lower(): name for name in names if "/" in name}
-    adjectives = {f"{city}er": name for city, name in cities.items()}
-    return adjectives | cities | {name.lower(): name for name in names}
+def _cities() -> tuple[str, ...]:
+    names = {one.rpartition("/")[2].replace("_", " ").lower() for one in available_timezones()}
+    return tuple(f" {one}{ending}" for one in names for ending in ("", "er"))

@@ -94,6 +94,7 @@ async def test_a_conclusion_is_in_no_prompt_until_a_judge_or_the_person_says_yes
     async with session_host(tmp_path, model, tools=(CONCLUDE,)) as host:
         await say(host, SAID)
         if ruling is not None:
+            host.clock.advance(60)
             await until(judged)
         for command, believed in (("/new now", ruling == "supported"), ("/memory accept p1", True)):
             await say(host, command)
