@@ -45,7 +45,7 @@ async def live(folder: Path) -> None:
         content = {"text": "The user travels by sea.", "if": "it is cheap"}
         rests = [f"{CHAT}#{said}", "1", "h3"]
         belief = SynthesizedPattern("p1", "heuristic", content, rests, 0.8, NOW, NOW).as_json()
-        await scope.append_change(lambda _: ([bus_entry(scope.fold, {"patterns": [belief]})], None))
+        await scope.append_change(lambda _: ([bus_entry({"patterns": [belief]})], None))
 
 
 async def archived(folder: Path) -> dict[str, str]:
