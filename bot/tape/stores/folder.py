@@ -238,7 +238,9 @@ def seal_live_file(path: Path, data: bytes, segment: Segment) -> None:
         fresh.unlink(missing_ok=True)
         sealed.unlink(missing_ok=True)
         raise
-    sealed.chmod(SEALED_FILE)
+    with suppress(FileNotFoundError):
+        # Else it has been packed already.
+        sealed.chmod(SEALED_FILE)
     sync_directory(path.parent)
 
 
