@@ -229,7 +229,7 @@ class FileTapeStore(TapeStore):
         try:
             await self.version(tape)
         except TapeNotFound:
-            async with self._creating(tape) as path:
+            async with self._changing(tape), self._creating(tape) as path:
                 if not path.exists():
                     await anyio.to_thread.run_sync(create, path)
             self._grown(tape)
@@ -267,7 +267,8 @@ class FileTapeStore(TapeStore):
                 tape, header_title(live.head), previous=segment, dropped=last_dropped(live.head)
             )
             data = encode_append(stamp([head, *carry], self._clock, last))
-            live.file.restore()
+            # An archiving that failed may have left its second name; it would be a segment from now on.
+            self._folder.drop(tape, last, first)
             seal_live_file(live.file.path, data, segment)
             return segment
 
@@ -298,7 +299,6 @@ class FileTapeStore(TapeStore):
             kept = header_title(live.head) if title is None else title
             head = header_entry(tape, kept, dropped=last)
             data = encode_append(stamp([head, *carry], self._clock, last))
-            live.file.restore()
             replace_file(live.file.path, data)
             with _map_errors(
                 f"what a reset dropped of tape {tape} is not all removed; reset it again"
@@ -340,7 +340,8 @@ class FileTapeStore(TapeStore):
         lines = partial(rewritten, tombstones=wanted)
 
         def rewrite_live(live: OpenTape) -> None:
-            live.file.restore()
+            # As for archiving; what is to go would stay there.
+            self._folder.drop(tape, live.file.queued_seq, live.head.id)
             part = PartFile(live.file.fd, live.file.size)
             write_part(live.file.path, lines(part), PRIVATE_FILE, beat)
 
@@ -489,13 +490,14 @@ class FileTapeStore(TapeStore):
         with anyio.CancelScope(shield=True):
             await self._index.close()
             self._closed = True
-            for lock in list(self._locks.values()):
-                # Who changes files goes on until it has ended.
-                async with lock:
-                    pass
+            for (kind, _name), lock in list(self._locks.items()):
+                # Who changes files ends first; who opens one finds the store closed.
+                if kind != "live":
+                    async with lock:
+                        pass
             for tape in list(self._open):
                 with suppress(TapeError):
-                    await self._replace(tape, lambda live: live.file.restore())
+                    await self._replace(tape, lambda live: None)
             while self._open:
                 self._open.popitem()[1].file.close()
         if not self._read_only:
@@ -570,6 +572,11 @@ class FileTapeStore(TapeStore):
         expect: int | None = None,
     ) -> _T:
         """Run a function in a thread that has an open tape for itself; the tape is closed afterwards."""
+
+        def alone(live: OpenTape) -> _T:
+            live.file.restore()
+            return work(live)
+
         async with self._lock("live", tape):
             live = self._open.pop(tape, None) or await self._open_anew(tape)
             try:
@@ -579,7 +586,7 @@ class FileTapeStore(TapeStore):
                         await live.file.append(b"", live.file.queued_seq)
                 check_version(tape, expect, live.file.queued_seq)
                 with self._naming(f"tape {tape} could not be archived or reset"):
-                    return await anyio.to_thread.run_sync(work, live)
+                    return await anyio.to_thread.run_sync(alone, live)
             finally:
                 # A failed append must be cut off before its bytes could be read as acknowledged.
                 if live.file.sound:
@@ -590,7 +597,6 @@ class FileTapeStore(TapeStore):
     @asynccontextmanager
     async def _creating(self, tape: str) -> AsyncIterator[Path]:
         """Hold the name of a tape that is being created; who asks for it waits."""
-        self._check_writable()
         async with self._lock("live", tape):
             if self._closed:
                 raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
