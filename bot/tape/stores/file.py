@@ -526,6 +526,8 @@ class FileTapeStore(TapeStore):
             live = self._open.get(tape) or await self._open_anew(tape)
             if not self._read_only:
                 self._open[tape] = live
+                # Another may have opened it long ago, and it must not be the one that is closed.
+                self._open.move_to_end(tape)
         for name, other in list(self._open.items())[: max(0, len(self._open) - self._most_open)]:
             # As in ``_replace``.
             if other.file.sound and other.file.queued_seq == other.file.durable_seq:
