@@ -497,7 +497,7 @@ class FileTapeStore(TapeStore):
                         pass
             for tape in list(self._open):
                 with suppress(TapeError):
-                    await self._replace(tape, lambda live: None)
+                    await self._replace(tape, lambda _live: None)
             while self._open:
                 self._open.popitem()[1].file.close()
         if not self._read_only:
