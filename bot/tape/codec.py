@@ -121,8 +121,8 @@ def decode_lines(raw: bytes) -> list[TapeLine]:
 
 def quick_id(raw: bytes) -> int:
     """Return the id at the start of a line, which may be damaged; 0 if there is none."""
-    digits = raw[len(BEGINNING) : raw.find(b",", len(BEGINNING), 30)]
-    return int(digits) if digits.isdigit() and raw.startswith(BEGINNING) else 0
+    digits, comma, _rest = raw[len(BEGINNING) : 30].partition(b",")
+    return int(digits) if comma and digits.isdigit() and raw.startswith(BEGINNING) else 0
 
 
 def _encode_open(entry: TapeEntry, more: int) -> bytes:

@@ -4,7 +4,8 @@ Rule 1: what is read is a snapshot: the live file as it is acknowledged, through
     segments before it. So reading waits for nobody.
 Rule 2: appends share the tape's file and its group commit. What replaces the live file (archive, reset, erase,
     creation) has the tape for itself, and it is opened anew.
-Rule 3: a tape's parts are changed by one at a time: archive, reset, erase, fork, packing in the background.
+Rule 3: a tape's parts are changed by one at a time: archive, reset, erase. Its segments are packed, copied by a fork,
+    reset or erased by one at a time; archiving waits for none that packs or copies.
 A reader beside the writing process opens the files for each call.
 """
 
@@ -14,7 +15,7 @@ import logging
 import os
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -109,7 +110,7 @@ class FileTapeStore(TapeStore):
         self._open: OrderedDict[str, OpenTape] = OrderedDict()
         self._absent: set[str] = set()
         self._closed = False
-        # By tape: one guards its opening and its live file, the other its parts.
+        # By tape: one guards its parts, one its segments, one its opening and its live file; taken in this order.
         self._locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = WeakValueDictionary()
         # Whether a new file name in the folder may not be durable yet: appends must not precede it.
         self._unsynced = False
@@ -188,7 +189,7 @@ class FileTapeStore(TapeStore):
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
-        return await self._look(tape, lambda seen: list(seen.opened.sealed()))
+        return await self._look(tape, lambda seen: list(seen.sealed()))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
@@ -228,7 +229,7 @@ class FileTapeStore(TapeStore):
         try:
             await self.version(tape)
         except TapeNotFound:
-            async with self._creating(tape) as path:
+            async with self._changing(tape), self._creating(tape) as path:
                 if not path.exists():
                     await anyio.to_thread.run_sync(create, path)
             self._grown(tape)
@@ -266,7 +267,8 @@ class FileTapeStore(TapeStore):
                 tape, header_title(live.head), previous=segment, dropped=last_dropped(live.head)
             )
             data = encode_append(stamp([head, *carry], self._clock, last))
-            live.file.restore()
+            # An archiving that failed may have left its second name; it would be a segment from now on.
+            self._folder.drop(tape, last, first)
             seal_live_file(live.file.path, data, segment)
             return segment
 
@@ -297,14 +299,13 @@ class FileTapeStore(TapeStore):
             kept = header_title(live.head) if title is None else title
             head = header_entry(tape, kept, dropped=last)
             data = encode_append(stamp([head, *carry], self._clock, last))
-            live.file.restore()
             replace_file(live.file.path, data)
             with _map_errors(
                 f"what a reset dropped of tape {tape} is not all removed; reset it again"
             ):
                 self._folder.drop(tape, last)
 
-        async with self._changing(tape):
+        async with self._changing(tape), self._segments(tape):
             # Checked first, so that a conflict does not invalidate the index.
             check_version(tape, expect, await self.version(tape))
             with anyio.CancelScope(shield=True):
@@ -339,13 +340,14 @@ class FileTapeStore(TapeStore):
         lines = partial(rewritten, tombstones=wanted)
 
         def rewrite_live(live: OpenTape) -> None:
-            live.file.restore()
+            # As for archiving; what is to go would stay there.
+            self._folder.drop(tape, live.file.queued_seq, live.head.id)
             part = PartFile(live.file.fd, live.file.size)
             write_part(live.file.path, lines(part), PRIVATE_FILE, beat)
 
         self._erasing[tape] += 1
         try:
-            async with self._changing(tape):
+            async with self._changing(tape), self._segments(tape):
                 changed, due = await self._look(tape, partial(self._affected, wanted))
                 if not wanted:
                     return 0
@@ -433,7 +435,7 @@ class FileTapeStore(TapeStore):
         await self.version(from_tape)
         await anyio.to_thread.run_sync(check)
         while True:
-            async with self._changing(from_tape), self._creating(new_tape) as path:
+            async with self._segments(from_tape), self._creating(new_tape) as path:
                 erasing = self._erasing[from_tape]
                 await self._look(from_tape, partial(copy, path))
                 if self._erasing[from_tape] == erasing:
@@ -465,7 +467,7 @@ class FileTapeStore(TapeStore):
             for segment in due:
                 pack = partial(_pack, self._folder, segment, as_they_are, beat)
                 try:
-                    async with self._lock("parts", segment.name.partition(".")[0]):
+                    async with self._lock("segments", segment.name.partition(".")[0]):
                         await anyio.to_thread.run_sync(pack)
                 except FileNotFoundError:
                     continue  # A reset has dropped it.
@@ -488,9 +490,16 @@ class FileTapeStore(TapeStore):
         with anyio.CancelScope(shield=True):
             await self._index.close()
             self._closed = True
+            for (kind, _name), lock in list(self._locks.items()):
+                # Who changes files ends first; who opens one finds the store closed.
+                if kind != "live":
+                    async with lock:
+                        pass
             for tape in list(self._open):
                 with suppress(TapeError):
-                    await self._replace(tape, lambda live: live.file.restore())
+                    await self._replace(tape, lambda _live: None)
+            while self._open:
+                self._open.popitem()[1].file.close()
         if not self._read_only:
             self._folder.unlock()
 
@@ -517,8 +526,10 @@ class FileTapeStore(TapeStore):
             live = self._open.get(tape) or await self._open_anew(tape)
             if not self._read_only:
                 self._open[tape] = live
+                # Another may have opened it long ago, and it must not be the one that is closed.
+                self._open.move_to_end(tape)
         for name, other in list(self._open.items())[: max(0, len(self._open) - self._most_open)]:
-            # A failed append must be cut off before its bytes could be read as acknowledged.
+            # As in ``_replace``.
             if other.file.sound and other.file.queued_seq == other.file.durable_seq:
                 self._open.pop(name).file.close()
         return live
@@ -526,8 +537,12 @@ class FileTapeStore(TapeStore):
     async def _open_anew(self, tape: str) -> OpenTape:
         def opened() -> OpenTape:
             if self._unsynced:
-                sync_directory(self._folder.root)
                 self._unsynced = False
+                try:
+                    sync_directory(self._folder.root)
+                except OSError:
+                    self._unsynced = True
+                    raise
             clock = None if self._read_only else self._clock
             return open_tape(self._folder, tape, clock, damage, sync=self._sync)
 
@@ -559,6 +574,11 @@ class FileTapeStore(TapeStore):
         expect: int | None = None,
     ) -> _T:
         """Run a function in a thread that has an open tape for itself; the tape is closed afterwards."""
+
+        def alone(live: OpenTape) -> _T:
+            live.file.restore()
+            return work(live)
+
         async with self._lock("live", tape):
             live = self._open.pop(tape, None) or await self._open_anew(tape)
             try:
@@ -568,14 +588,17 @@ class FileTapeStore(TapeStore):
                         await live.file.append(b"", live.file.queued_seq)
                 check_version(tape, expect, live.file.queued_seq)
                 with self._naming(f"tape {tape} could not be archived or reset"):
-                    return await anyio.to_thread.run_sync(work, live)
+                    return await anyio.to_thread.run_sync(alone, live)
             finally:
-                live.file.close()
+                # A failed append must be cut off before its bytes could be read as acknowledged.
+                if live.file.sound:
+                    live.file.close()
+                else:
+                    self._open[tape] = live
 
     @asynccontextmanager
     async def _creating(self, tape: str) -> AsyncIterator[Path]:
         """Hold the name of a tape that is being created; who asks for it waits."""
-        self._check_writable()
         async with self._lock("live", tape):
             if self._closed:
                 raise TapeError(_("tape {tape} cannot be made: the store is closed", tape=tape))
@@ -598,6 +621,10 @@ class FileTapeStore(TapeStore):
         self._check_writable()
         return self._lock("parts", self._folder.stem(tape))
 
+    def _segments(self, tape: str) -> anyio.Lock:
+        """Return what is held while the segments of a tape are written anew, removed, or copied."""
+        return self._lock("segments", self._folder.stem(tape))
+
     def _lock(self, kind: str, name: str) -> anyio.Lock:
         return self._locks.setdefault((kind, name), anyio.Lock())
 
@@ -610,17 +637,14 @@ class FileTapeStore(TapeStore):
         """
         for _unused in range(_TRIES):
             opened = await self._opened(tape)
-            part = PartFile(os.dup(opened.file.fd), opened.file.size)
-            seen = TapeSnapshot(opened, part, opened.file.durable_seq)
-            if self._read_only:
-                opened.file.close()
-            try:
-                with _map_errors(f"tape {tape} could not be read", TapeError):
-                    work = partial(look_once, seen, look, alone=not self._read_only)
-                    for found in await anyio.to_thread.run_sync(work):
-                        return found
-            finally:
-                os.close(part.fd)
+            with ExitStack() as stack, _map_errors(f"tape {tape} could not be read", TapeError):
+                if self._read_only:
+                    stack.callback(opened.file.close)
+                part = PartFile(os.dup(opened.file.fd), opened.file.size)
+                stack.callback(os.close, part.fd)
+                seen = TapeSnapshot(opened, part, opened.file.durable_seq)
+                for found in await anyio.to_thread.run_sync(look_once, seen, look):
+                    return found
         raise TapeError(_("tape {tape} changes too quickly to be read: try again", tape=tape))
 
     async def _glance(self, tape: str) -> OpenTape:

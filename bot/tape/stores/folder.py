@@ -148,10 +148,10 @@ class TapeFolder:
         moment = now.strftime("%Y%m%dT%H%M%SZ")
         return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
-    def drop(self, tape: str, last: int) -> None:
-        """Remove the files of a tape's segments up to an id; after an error some may remain."""
+    def drop(self, tape: str, last: int, first: int = 1) -> None:
+        """Remove the files of a tape's segments that end in an id range; after an error some may remain."""
         for segment in self.segments(tape):
-            if segment.last_id <= last:
+            if first <= segment.last_id <= last:
                 self.segment_path(segment).unlink(missing_ok=True)
                 self.packed_path(segment).unlink(missing_ok=True)
 
@@ -235,10 +235,15 @@ def seal_live_file(path: Path, data: bytes, segment: Segment) -> None:
         sync_directory(path.parent)
         fresh.replace(path)
     except OSError:
-        fresh.unlink(missing_ok=True)
-        sealed.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+            # If the rename has happened all the same, nothing else has the entries.
+            if sealed.samefile(path):
+                sealed.unlink()
         raise
-    sealed.chmod(SEALED_FILE)
+    with suppress(FileNotFoundError):
+        # Else it has been packed already.
+        sealed.chmod(SEALED_FILE)
     sync_directory(path.parent)
 
 

@@ -43,15 +43,7 @@ class OpenTape:
     head: TapeEntry
     damage: set[int]
     torn: int = 0
-    _sealed: list[Segment] | None = None
-
-    def sealed(self) -> list[Segment]:
-        """Return the segments before the live file, oldest first; the folder is read once."""
-        if self._sealed is None:
-            low, high = last_dropped(self.head), self.head.id
-            found = self.folder.segments(self.tape) if high > 1 else []
-            self._sealed = [one for one in found if low < one.first_id and one.last_id < high]
-        return self._sealed
+    sealed: list[Segment] | None = None
 
     def note_damage(self, ids: range) -> None:
         """Note the ids of unreadable entries; what is new is logged."""
@@ -68,10 +60,25 @@ class TapeSnapshot:
     live: PartFile
     last_id: int
 
+    def sealed(self) -> list[Segment]:
+        """Return the segments before the live file, oldest first; the folder is read once.
+
+        Raises:
+            FileNotFoundError: Another live file took this one's place, perhaps by a reset, which removes segments.
+        """
+        opened = self.opened
+        if opened.sealed is None:
+            low, high = last_dropped(opened.head), opened.head.id
+            found = opened.folder.segments(opened.tape) if high > 1 else []
+            if high > 1 and not self.is_live:
+                raise FileNotFoundError
+            opened.sealed = [one for one in found if low < one.first_id and one.last_id < high]
+        return opened.sealed
+
     def parts(self, first: int = 1) -> list[tuple[Segment | None, int, int]]:
         """Return segments, and None for the live file, with ids from one on, each with its first and last."""
         head = self.opened.head.id
-        sealed = self.opened.sealed() if first < head else []
+        sealed = self.sealed() if first < head else []
         found = [(one, one.first_id, one.last_id) for one in sealed if one.last_id >= first]
         return [*found, (None, head, self.last_id)]
 
@@ -117,17 +124,14 @@ class TapeSnapshot:
         return is_at(self.opened.folder.live_path(self.opened.tape), self.live.fd)
 
 
-def look_once(seen: TapeSnapshot, look: Callable[[TapeSnapshot], _T], *, alone: bool) -> list[_T]:
-    """Return what a function reads from a tape; nothing if that was reset meanwhile, perhaps not by us alone."""
+def look_once(seen: TapeSnapshot, look: Callable[[TapeSnapshot], _T]) -> list[_T]:
+    """Return what a function reads from a tape; nothing if that was reset before its segments were read."""
     try:
-        found = look(seen)
+        return [look(seen)]
     except FileNotFoundError:
         if seen.is_live:
             raise
-        # A reset has removed segments before they were read.
         return []
-    # Another process may have reset the tape before its segments were listed.
-    return [found] if alone or seen.is_live else []
 
 
 def open_tape(

@@ -115,7 +115,8 @@ class PartFile:
             if not data:
                 break
             start += len(data)
-            page = min(2 * page, _LONGEST_PAGE)
+            # Not less than the line has already, which is copied each time.
+            page = max(min(2 * page, _LONGEST_PAGE), len(rest))
             *lines, rest = (rest + data).split(b"\n")
             yield from lines
         if rest:
@@ -247,9 +248,19 @@ def _blocks(part: PartFile) -> list[tuple[int, int, int]]:
                 found.append((place, length, first))
                 place += length
                 continue
-        at = os.pread(part.fd, part.size - place, place).find(_GZIP, 1)
-        place = place + at if at > 0 else part.size
+        place = _next_block(part, place + 1)
     return found
+
+
+def _next_block(part: PartFile, start: int) -> int:
+    """Return where the next block seems to begin; the file's end without one."""
+    page = _PAGE
+    while len(raw := os.pread(part.fd, page, start)) >= len(_GZIP):
+        if (at := raw.find(_GZIP)) >= 0:
+            return start + at
+        start += len(raw) - len(_GZIP) + 1
+        page = min(2 * page, _LONGEST_PAGE)
+    return part.size
 
 
 @lru_cache(16)

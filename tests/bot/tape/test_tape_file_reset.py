@@ -160,8 +160,9 @@ async def test_a_reset_that_fails_half_way_says_so_and_one_more_completes_it(
         assert traces(tmp_path) == sealed_files(tmp_path) == []
 
 
-async def test_what_is_being_erased_from_while_it_is_dropped_does_not_come_back(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("by", ["erased from", "packed"])
+async def test_what_is_being_written_anew_while_it_is_dropped_does_not_come_back(
+    tmp_path, monkeypatch, by
 ):
     await sealed_and_live(tmp_path)
     held, go_on = threading.Event(), threading.Event()
@@ -177,24 +178,35 @@ async def test_what_is_being_erased_from_while_it_is_dropped_does_not_come_back(
         gone = replace(said, payload={"role": "user", "content": ""})
         async with anyio.create_task_group() as tasks:
             monkeypatch.setattr(Path, "replace", slow)
-            tasks.start_soon(store.erase, TAPE, [gone])
+            tasks.start_soon(*([store.run] if by == "packed" else [store.erase, TAPE, [gone]]))
             await until(held.is_set)
-            tasks.start_soon(store.reset, TAPE)
-            await anyio.wait_all_tasks_blocked()
-            go_on.set()
+            async with anyio.create_task_group() as others:
+                others.start_soon(store.reset, TAPE)
+                await anyio.wait_all_tasks_blocked()
+                go_on.set()
+            tasks.cancel_scope.cancel()
         assert len(await store.read(TAPE)) == 1
     assert sealed_files(tmp_path) == []
 
 
-async def test_what_is_being_packed_while_it_is_dropped_does_not_come_back(tmp_path):
+async def test_what_is_being_read_while_it_is_dropped_is_read_whole_or_not_at_all(
+    tmp_path, monkeypatch
+):
     await sealed_and_live(tmp_path)
+    held, go_on, at_once = threading.Event(), threading.Event(), os.listdir
+
+    def slow(folder: Path) -> list[str]:
+        if not held.is_set():
+            held.set()
+            assert go_on.wait(30)
+        return at_once(folder)
+
+    async def reads() -> None:
+        assert len(await store.read(TAPE)) == 1
+
     async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        tasks.start_soon(store.run)
-        for _ in range(10):
-            await store.archive(TAPE)
-            await store.append_many(TAPE, [says("words " * 1000)] * 20)
-            await store.archive(TAPE)
-            await store.reset(TAPE)
-            assert sealed_files(tmp_path) == []
-        tasks.cancel_scope.cancel()
-    assert sealed_files(tmp_path) == []
+        monkeypatch.setattr(os, "listdir", slow)
+        tasks.start_soon(reads)
+        await until(held.is_set)
+        await store.reset(TAPE)
+        go_on.set()

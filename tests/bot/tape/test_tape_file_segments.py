@@ -6,9 +6,11 @@ import errno
 import gzip
 import os
 import random
+import threading
 from pathlib import Path
 
 import anyio
+import pytest
 from tape_files import full_disk, opened, pack_all, says
 from waiting import until
 
@@ -65,15 +67,22 @@ async def test_packed_segments_read_as_they_did_raw(tmp_path):
         assert gzip.decompress(path.read_bytes()) == before[path.name.removesuffix(".gz")]
 
 
-async def test_a_tape_reads_on_while_its_segments_are_packed(tmp_path):
+async def test_a_tape_reads_on_and_is_archived_while_its_segments_are_packed(tmp_path, monkeypatch):
     await sealed(tmp_path, 30, 30)
-    done = anyio.Event()
+    done, archived, rename = anyio.Event(), threading.Event(), Path.replace
+
+    def last(path: Path, target: Path) -> Path:
+        assert target.suffix != ".gz" or archived.wait(30)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", last)
     async with opened(tmp_path) as store, opened(tmp_path, read_only=True) as beside:
 
         async def turn_over() -> None:
             for number in range(12):
                 await store.append_many(TAPE, [says(f"{number}a"), says(f"{number}b")])
                 await store.archive(TAPE)
+            archived.set()
             await until(lambda: not list(tmp_path.glob("*-*.jsonl")))
             done.set()
 
@@ -91,26 +100,19 @@ async def test_a_tape_reads_on_while_its_segments_are_packed(tmp_path):
         assert len(await store.segments(TAPE)) == len(list(tmp_path.glob("*.gz"))) == 14
 
 
-async def test_packing_goes_on_after_the_folder_could_not_be_listed(tmp_path, monkeypatch, caplog):
-    await sealed(tmp_path, 3)
+@pytest.mark.parametrize("refused", ["listing", "writing"])
+async def test_what_cannot_be_packed_costs_nothing_and_is_told(
+    tmp_path, monkeypatch, caplog, refused
+):
+    found = await sealed(tmp_path, 300)
 
     def refuse(*_args: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        with monkeypatch.context() as patch:
-            patch.setattr(TapeFolder, "raw_segments", refuse)
-            tasks.start_soon(store.run)
-            await until(lambda: "cannot be packed" in caplog.text)
-        await store.archive(TAPE)
-        await until(lambda: len(list(tmp_path.glob("*.gz"))) == 2)
-        tasks.cancel_scope.cancel()
-
-
-async def test_a_full_disk_while_packing_costs_nothing_and_is_told(tmp_path, caplog):
-    found = await sealed(tmp_path, 300)
-    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        with full_disk(4_000):
+        with full_disk(4_000), monkeypatch.context() as patch:
+            if refused == "listing":
+                patch.setattr(TapeFolder, "raw_segments", refuse)
             tasks.start_soon(store.run)
             await until(lambda: "cannot be packed" in caplog.text)
         assert len(list(tmp_path.glob("*-*.jsonl"))) == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import anyio
 import pytest
 from tape_files import full_disk, opened, says
 
-from bot.core.errors import TapeError, TapeWriteError
+from bot.core.errors import TapeError, TapeWriteError, VersionConflict
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
@@ -55,6 +58,31 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
     assert len(kept) + len(refused) == 50
     async with opened(tmp_path) as again:
         assert [entry.id for entry in await again.read(TAPE)] == [1, *sorted(kept)]
+
+
+async def test_what_a_disk_does_not_take_back_counts_no_more_than_what_it_refuses(
+    tmp_path, monkeypatch
+):
+    def refuse(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async with opened(tmp_path, sync=True) as store:
+        await store.create_tape(TAPE)
+        for calls in (["fdatasync", "ftruncate"], ["replace", "unlink"]):
+            with monkeypatch.context() as patch:
+                for name in calls:
+                    patch.setattr(os, name, refuse)
+                if "fdatasync" in calls:
+                    with pytest.raises(TapeWriteError):
+                        await store.append(TAPE, says("refused"))
+                with pytest.raises(TapeWriteError):
+                    await store.archive(TAPE)
+            with pytest.raises(VersionConflict):
+                await store.archive(TAPE, expect=9)
+            assert await store.version(TAPE) == 1
+        await store.append(TAPE, says("on"))
+        await store.archive(TAPE)
+        assert [entry.id for entry in await store.read(TAPE)] == [1, 2, 3]
 
 
 async def test_what_a_full_disk_refuses_is_not_there_and_leaves_no_gap(tmp_path):
