@@ -54,8 +54,10 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
         named = any(start <= first and last <= stop for start, stop in names)
         if not (named or _is_within_word(flat, at) or _is_within_word(flat, end)):
             # A part of a name would no longer be known as one.
-            cut = [(start, stop) for start, stop in names if start < last and first < stop]
-            return min([first, *(start for start, _ in cut)]), max([last, *(stop for _, stop in cut)])
+            for start, stop in names:
+                if start < last and first < stop:
+                    first, last = min(first, start), max(last, stop)
+            return first, last
         at = flat.find(wanted, end)
     return None
 

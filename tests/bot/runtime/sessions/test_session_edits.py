@@ -46,8 +46,7 @@ async def test_a_part_of_what_was_overheard_that_now_asks_is_answered_with_the_o
 @pytest.mark.slow
 async def test_an_edit_of_a_message_that_is_too_far_back_is_told_and_shown_to_no_problem(tmp_path):
     async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
-        first = await host.channel.send("hello", chat="2", private=False)
-        await host.channel.wait_for_answer(first)
+        await host.channel.ask("hello", chat="2", private=False)
         await host.channel.ask("/problem new Music private")
         for tape in ("fake:1", "fake:2"):
             await host.store.append_many(tape, [event("x", {})] * 5_000)
