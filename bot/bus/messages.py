@@ -7,6 +7,7 @@ Rule 3: a partial holds the whole text so far, so losing or repeating one does n
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,15 +29,24 @@ which wait for the person; call the ``site``'s own API, which only an owner's to
 _CHANNEL = LazyPattern(r"[a-z][a-z0-9_-]{0,31}")
 _PART = LazyPattern(r"[^:\s]{1,256}")
 
-OTHERS_NAME = LazyPattern(r"[@#:]\[[^\[\]\n]{0,200}\]")
-"""A name that others chose, as it stands in ``Inbound.text``: no word of the sender's."""
-_APART = LazyPattern(r"[\s\[\]。！？؟।]+")
+OTHERS_NAME = LazyPattern(r"[@#:]\[[^\[\]\n]{0,200}(?:\]|\Z)")
+"""A name that others chose, as it stands in ``Inbound.text``, perhaps cut: no word of the sender's."""
 _LONGEST_NAME = 128
+_IN_NAMES = LazyPattern(r"[^\W_]|[-'’]")
+_ALSO_IN_NAMES = frozenset(("Mn", "Mc", "So"))
+"""Categories of what is in names beside letters and digits: vowel signs, accents, emoji."""
 
 
 def others_name(sign: str, name: str) -> str:
-    """Return a name that others chose, as it stands in ``Inbound.text``; the sign is @, # or a colon."""
-    return f"{sign}[{_APART.sub('_', name[:_LONGEST_NAME])}]"
+    """Return a name that others chose, as it stands in ``Inbound.text``; the sign is @, # or a colon.
+
+    It keeps few signs, so that no reader of the text finds an address, a quotation or a label in it.
+    """
+    kept = "".join(
+        one if _IN_NAMES.match(one) or unicodedata.category(one) in _ALSO_IN_NAMES else " "
+        for one in name[:_LONGEST_NAME]
+    )
+    return f"{sign}[{'_'.join(kept.split()) or 'unknown'}]"
 
 
 @dataclass(frozen=True, slots=True)

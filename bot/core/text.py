@@ -9,11 +9,13 @@ from typing import Literal
 
 from bot.core.patterns import LazyPattern
 
-_MARKUP = LazyPattern(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()|&(?=#?\w{1,32};)")
+_SIGNS = r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w{1,32};)"
 """Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
+_MARKUP, _LINK_MARKUP = LazyPattern(_SIGNS), LazyPattern(rf"{_SIGNS}|\[")
 _PART = LazyPattern(r"\S+")
 _ADDRESSED = LazyPattern(r"://|\w\.[^\W\d_]{2}|\d\.\d{1,3}\.\d{1,3}\.\d")
 """What platforms make a link by themselves has one of these."""
+_WEB = LazyPattern(r"https?://(?:[^<>()\[\]`]|\([^<>()]*\))+")
 _AFTER = ".,;:!?"
 _AROUND = "()[]<>\"'" + _AFTER
 _LONGEST_CODE = 300
@@ -43,15 +45,21 @@ def escape_markdown(text: str, own: Iterable[str] = ()) -> str:
     An address becomes code, which no platform makes a link, unless it stands in a person's own words.
     """
     said = {word.strip(_AROUND) for one in own for word in one.split()}
+    # Discord looks for the end of a link before it looks for code.
+    markup = _LINK_MARKUP if "](" in text or "]:" in text else _MARKUP
     shown, at = "", 0
     for part in _PART.finditer(text):
-        if _ADDRESSED.search(part[0]) and part[0].strip(_AROUND) not in said:
-            address = part[0].rstrip(_AFTER)
-            shown += _MARKUP.sub(r"\\\g<0>", text[at : part.start()])
+        if _ADDRESSED.search(part[0]):
+            address, is_own = part[0].rstrip(_AFTER), part[0].strip(_AROUND) in said
+            if is_own and not (_WEB.fullmatch(address) and markup.search(address)):
+                continue
+            shown += markup.sub(r"\\\g<0>", text[at : part.start()])
             at = part.start() + len(address)
             cut = "…" if len(address) > _LONGEST_CODE else ""
-            shown += f"`{address[:_LONGEST_CODE].replace('`', chr(39))}{cut}`"
-    return shown + _MARKUP.sub(r"\\\g<0>", text[at:])
+            code = f"`{address[:_LONGEST_CODE].replace('`', chr(39))}{cut}`"
+            # Discord shows an escaped sign of an address with its backslash.
+            shown += f"<{address}>" if is_own else code
+    return shown + markup.sub(r"\\\g<0>", text[at:])
 
 
 def split_quotations(text: str) -> tuple[list[str], str]:

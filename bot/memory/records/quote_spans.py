@@ -53,6 +53,10 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
         first, last = starts[at], ends[end - 1]
         named = any(start <= first and last <= stop for start, stop in names)
         if not (named or _is_within_word(flat, at) or _is_within_word(flat, end)):
+            # A part of a name would no longer be known as one.
+            for start, stop in names:
+                if start < last and first < stop:
+                    first, last = min(first, start), max(last, stop)
             return first, last
         at = flat.find(wanted, end)
     return None
@@ -74,6 +78,9 @@ def _folded(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the characters of a text with their places, as they are compared."""
     spaced = True
     at = 0
+    # A model may leave out the brackets that mark a name.
+    names = (name.span() for name in OTHERS_NAME.finditer(text))
+    marks = {place for start, end in names for place in (start + 1, end - 1) if text[place] in "[]"}
     while at < len(text):
         end = at + 1
         # To put many marks in order takes the square of their number.
@@ -84,7 +91,7 @@ def _folded(text: str) -> Iterator[tuple[int, int, str]]:
             if not spaced:
                 yield at, end, " "
             spaced = True
-        elif signs not in _INVISIBLE:
+        elif signs not in _INVISIBLE and at not in marks:
             yield at, end, unicodedata.normalize("NFKC", signs).translate(_MARKS).casefold()
             spaced = False
         at = end

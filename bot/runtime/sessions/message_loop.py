@@ -424,7 +424,9 @@ class MessageLoop:
         if inbound.expects_answer and given and session.services.commands.get(given.name):
             await self._writer.refuse_edit(delivery, _(EDITED_COMMAND))
             return
-        if target is None and found.is_lost:
+        # Alone with the bot every message is for it; in a group it may not have heard this one before.
+        answered = inbound.private or session.fold.compartments.has_private_problem
+        if target is None and found.is_lost and answered:
             await self._writer.refuse_edit(delivery, _(LOST_EDIT))
             return
         if target is None:

