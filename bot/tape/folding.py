@@ -72,11 +72,15 @@ class FoldedTape(Generic[FoldT]):
             for entry in await self.store.read(self.tape, version, version):
                 await self._put(entry, data)
 
-    async def keep_after_erasure(self, version: int) -> None:
-        """Keep the state now, after an erasure of entries that it does not hold; see ``keep``."""
+    async def keep_after_erasure(self, version: int, erasures: int) -> None:
+        """Keep the state now, after an erasure of entries that it does not hold; see ``keep``.
+
+        ``erasures`` is the tape's number of erasures with that one.
+        """
         await self._begin()
-        self.kept = self._size = 0
-        await self.keep(version)
+        if self._erasures in (0, erasures):
+            self.kept = self._size = 0
+            await self.keep(version)
 
     async def _begin(self) -> None:
         """Note what was dropped and erased before the tape is read."""
@@ -94,6 +98,7 @@ class FoldedTape(Generic[FoldT]):
             for row in await anyio.to_thread.run_sync(rows.rows, *asked):
                 there = await store.read(self.tape, row.version, row.version)
                 if not there or _checksum(there[0]) != row.checksum:
+                    await anyio.to_thread.run_sync(rows.discard, self.tape, row)
                     continue
                 state = await anyio.to_thread.run_sync(rows.get, self.tape, row)
                 if isinstance(state, type(self.fold)):

@@ -219,7 +219,8 @@ def _open_marks(index: Path) -> sqlite3.Connection:
             return _connect(path)
     # Nobody knows what an index without marks holds.
     for file in list_files(index.parent, f"{index.name}*"):
-        file.unlink()
+        if file.is_file():
+            file.unlink()
     path.touch(PRIVATE_FILE)
     return _connect(path)
 
