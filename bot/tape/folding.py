@@ -64,9 +64,7 @@ class FoldedTape(Generic[FoldT]):
 
         It does nothing if fewer than ``least`` entries were applied since the newest kept state.
         """
-        # The larger the state, the less often it is written.
-        due = version - self.kept >= max(least, self._size // _BYTES)
-        if due and self.store.folds is not None:
+        if self._is_due(version, least) and self.store.folds is not None:
             # Encoded before anything else is applied.
             data = encode_state(self.fold)
             for entry in await self.store.read(self.tape, version, version):
@@ -81,6 +79,10 @@ class FoldedTape(Generic[FoldT]):
         if self._erasures in (0, erasures):
             self.kept = self._size = 0
             await self.keep(version)
+
+    def _is_due(self, version: int, least: int) -> bool:
+        # The larger the state, the less often it is written.
+        return version - self.kept >= max(least, self._size // _BYTES)
 
     async def _begin(self) -> None:
         """Note what was dropped and erased before the tape is read."""
@@ -111,7 +113,8 @@ class FoldedTape(Generic[FoldT]):
                     self.version = entry.id
                     if number % _AT_ONCE == 0:
                         await anyio.lowlevel.checkpoint()
-                if entries and self.past and self.version // PAST > self.kept // PAST:
+                due = self._is_due(self.version, PAST - self.kept % PAST)
+                if entries and self.past and rows is not None and due:
                     await self._put(entries[-1], encode_state(self.fold))
         await self.keep(self.version)
 
