@@ -15,7 +15,7 @@ import os
 import pickle
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -168,21 +168,32 @@ class FoldRows:
             except OSError as error:
                 logger.warning("the state of %s is not kept (%s)", tape, error.strerror)
 
-    def drop(self, tape: str, first: int = 0, *, known: int | None = None) -> None:
-        """Remove the rows that hold an entry from ``first`` on; all but those of ``known`` erasures.
+    def drop(self, tape: str, first: int = 0) -> None:
+        """Remove the rows that hold an entry from ``first`` on.
 
         Raises:
             OSError: They cannot be removed.
         """
         with self._lock:
-            rows = [one for one in self._rows(tape) if known is None or one.erasures != known]
-            if known is None:
-                self._drops[tape] += 1
-            else:
-                self._erasures[tape] = known
-            self._remove(tape, [one for one in rows if one.version >= first])
-            if self._folder is not None and self._place(tape).exists() and not self._read_only:
-                sync_directory(self._place(tape))
+            self._drops[tape] += 1
+            self._drop(tape, [one for one in self._rows(tape) if one.version >= first])
+
+    def drop_older(self, erasures: Mapping[str, int]) -> None:
+        """Remove the rows of tapes from before so many erasures, and keep no such row again.
+
+        Raises:
+            OSError: They cannot be removed.
+        """
+        for tape, known in erasures.items():
+            with self._lock:
+                if self._erasures.get(tape) != known:
+                    self._drop(tape, [one for one in self._rows(tape) if one.erasures != known])
+                    self._erasures[tape] = known
+
+    def _drop(self, tape: str, rows: list[FoldRow]) -> None:
+        self._remove(tape, rows)
+        if self._folder is not None and self._place(tape).exists() and not self._read_only:
+            sync_directory(self._place(tape))
 
     @asynccontextmanager
     async def erasing(self, tape: str, first: int = 0) -> AsyncIterator[None]:
