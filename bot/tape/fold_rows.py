@@ -48,7 +48,7 @@ PAST = 4_096
 """Ids between two states of a tape's past that are kept."""
 
 _KEY = ".key"
-"""File beside the rows' folders with what tells the program that wrote them, and the key of their signatures."""
+"""File beside the rows' folders: what tells who wrote them and of which server, and the key of their signatures."""
 
 _SIGNATURE = 16
 """Bytes of a program's mark, of a key and of a signature."""
@@ -88,12 +88,19 @@ class FoldRows:
         folder: Where they are kept, a folder a tape; None for memory.
         read_only: Another process writes them.
         shared: Whether other processes erase, so that a row counts only with the tape's erasures.
+        server: Address of the server that has the tapes; rows of another's are removed.
     """
 
     def __init__(
-        self, folder: Path | None = None, *, read_only: bool = False, shared: bool = False
+        self,
+        folder: Path | None = None,
+        *,
+        read_only: bool = False,
+        shared: bool = False,
+        server: str = "",
     ) -> None:
         self.shared = shared
+        self._server = server
         self._folder = folder
         self._read_only = read_only
         self._held: OrderedDict[str, dict[str, bytes]] = OrderedDict()
@@ -252,12 +259,13 @@ class FoldRows:
         """Return the key; without one of this program, remove all rows and make one."""
         if self._folder is None:
             return os.urandom(_SIGNATURE)
-        path, program = self._folder / _KEY, _program()
+        path = self._folder / _KEY
+        mark = blake2b(self._server.encode(), key=_program(), digest_size=_SIGNATURE).digest()
         with suppress(FileNotFoundError):
             told = path.read_bytes()
-            if told.startswith(program) and len(told) == 2 * _SIGNATURE:
+            if told.startswith(mark) and len(told) == 2 * _SIGNATURE:
                 return told
-        made = program + os.urandom(_SIGNATURE)
+        made = mark + os.urandom(_SIGNATURE)
         if not self._read_only:
             rmtree(self._folder, ignore_errors=True)
             private_directory(self._folder)

@@ -127,7 +127,7 @@ class RemoteTapeStore(TapeStore):
     def __init__(
         self, url: str, token: str, *, patience: float = 30.0, folds: Path | None = None
     ) -> None:
-        self.folds: FoldRows = FoldRows(folds)
+        self.folds: FoldRows = FoldRows(folds, server=url)
         self._url = url.rstrip("/")
         self._patience = patience
         self._counts = {"requests": 0, "retries": 0, "followed": 0}

@@ -8,15 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from sampling import some
 from tape_files import opened, pack_all, refuse_syncs_of_folders, says
-from waiting import until
 
 from bot.core.errors import TapeWriteError
 from bot.tape.entries import TapeEntry
@@ -158,32 +155,6 @@ async def test_a_reset_that_fails_half_way_says_so_and_one_more_completes_it(
         assert await found(store, SECRET) == []
         await store.reset(TAPE)
         assert traces(tmp_path) == sealed_files(tmp_path) == []
-
-
-async def test_what_is_being_erased_from_while_it_is_dropped_does_not_come_back(
-    tmp_path, monkeypatch
-):
-    await sealed_and_live(tmp_path)
-    held, go_on = threading.Event(), threading.Event()
-    replace_file = Path.replace
-
-    def slow(path: Path, target: Path) -> Path:
-        held.set()
-        assert go_on.wait(30)
-        return replace_file(path, target)
-
-    async with opened(tmp_path) as store:
-        [said] = await store.read(TAPE, 2, 2)
-        gone = replace(said, payload={"role": "user", "content": ""})
-        async with anyio.create_task_group() as tasks:
-            monkeypatch.setattr(Path, "replace", slow)
-            tasks.start_soon(store.erase, TAPE, [gone])
-            await until(held.is_set)
-            tasks.start_soon(store.reset, TAPE)
-            await anyio.wait_all_tasks_blocked()
-            go_on.set()
-        assert len(await store.read(TAPE)) == 1
-    assert sealed_files(tmp_path) == []
 
 
 async def test_what_is_being_packed_while_it_is_dropped_does_not_come_back(tmp_path):
