@@ -92,7 +92,6 @@ async def test_no_state_is_kept_during_an_erasure_and_none_that_others_wrote_is_
         assert await folded(tmp_path) == (["word 199", "word 200"], 200)
         assert await folded(tmp_path) == (["word 199", "word 200"], 0)
     assert not (tmp_path / "pwned").exists()
-    folder = state.parent
-    folder.rename(tmp_path / "aside")
-    folder.symlink_to(folder)
+    state.parent.rename(tmp_path / "aside")
+    state.parent.symlink_to(state.parent)
     assert await folded(tmp_path) == (["word 199", "word 200"], 200)

@@ -10,14 +10,12 @@ from typing import Any
 
 import anyio
 import pytest
-from forked_tape import names
 from sampling import some
 from tape_files import live_file, opened, pack_all, says
 from waiting import until
 
 from bot.core.errors import TapeError
-from bot.tape.entries import SESSION_START, TapeEntry
-from bot.tape.service import TapeService
+from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
@@ -140,19 +138,6 @@ async def test_file_names_are_durable_before_anything_is_appended(tmp_path, monk
     async with opened(tmp_path) as store:
         await store.append(TAPE, says("on"))
         assert tmp_path.stat().st_ino in synced
-
-
-async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(tmp_path):
-    async with opened(tmp_path) as store:
-        await TapeService(store, TAPE).ensure_bootstrap_anchor()
-    [path] = tmp_path.glob("*.jsonl")
-    path.write_bytes(path.read_bytes()[:-10])
-    for _ in range(2):
-        async with opened(tmp_path) as store:
-            service = TapeService(store, TAPE)
-            await service.ensure_bootstrap_anchor()
-            told = names(await service.read_entries())
-            assert told == [HEADER_EVENT, SESSION_START]
 
 
 @pytest.mark.parametrize("byte", [0x0A, 0x7F])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
-import os
 import random
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from waiting import until
 
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import TapeFolder
 
 TAPE = "telegram:42"
 
@@ -89,22 +86,6 @@ async def test_a_tape_reads_on_while_its_segments_are_packed(tmp_path):
             tasks.cancel_scope.cancel()
         assert await beside.read(TAPE) == await store.read(TAPE)
         assert len(await store.segments(TAPE)) == len(list(tmp_path.glob("*.gz"))) == 14
-
-
-async def test_packing_goes_on_after_the_folder_could_not_be_listed(tmp_path, monkeypatch, caplog):
-    await sealed(tmp_path, 3)
-
-    def refuse(*_args: object) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
-        with monkeypatch.context() as patch:
-            patch.setattr(TapeFolder, "raw_segments", refuse)
-            tasks.start_soon(store.run)
-            await until(lambda: "cannot be packed" in caplog.text)
-        await store.archive(TAPE)
-        await until(lambda: len(list(tmp_path.glob("*.gz"))) == 2)
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_full_disk_while_packing_costs_nothing_and_is_told(tmp_path, caplog):
