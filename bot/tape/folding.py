@@ -64,19 +64,25 @@ class FoldedTape(Generic[FoldT]):
 
         It does nothing if fewer than ``least`` entries were applied since the newest kept state.
         """
-        # The larger the state, the less often it is written.
-        due = version - self.kept >= max(least, self._size // _BYTES)
-        if due and self.store.folds is not None:
+        if self._is_due(version, least) and self.store.folds is not None:
             # Encoded before anything else is applied.
             data = encode_state(self.fold)
             for entry in await self.store.read(self.tape, version, version):
                 await self._put(entry, data)
 
-    async def keep_after_erasure(self, version: int) -> None:
-        """Keep the state now, after an erasure of entries that it does not hold; see ``keep``."""
+    async def keep_after_erasure(self, version: int, erasures: int) -> None:
+        """Keep the state now, after an erasure of entries that it does not hold; see ``keep``.
+
+        ``erasures`` is the tape's number of erasures with that one.
+        """
         await self._begin()
-        self.kept = self._size = 0
-        await self.keep(version)
+        if self._erasures in (0, erasures):
+            self.kept = self._size = 0
+            await self.keep(version)
+
+    def _is_due(self, version: int, least: int) -> bool:
+        # The larger the state, the less often it is written.
+        return version - self.kept >= max(least, self._size // _BYTES)
 
     async def _begin(self) -> None:
         """Note what was dropped and erased before the tape is read."""
@@ -94,6 +100,7 @@ class FoldedTape(Generic[FoldT]):
             for row in await anyio.to_thread.run_sync(rows.rows, *asked):
                 there = await store.read(self.tape, row.version, row.version)
                 if not there or _checksum(there[0]) != row.checksum:
+                    await anyio.to_thread.run_sync(rows.discard, self.tape, row)
                     continue
                 state = await anyio.to_thread.run_sync(rows.get, self.tape, row)
                 if isinstance(state, type(self.fold)):
@@ -106,7 +113,8 @@ class FoldedTape(Generic[FoldT]):
                     self.version = entry.id
                     if number % _AT_ONCE == 0:
                         await anyio.lowlevel.checkpoint()
-                if entries and self.past and self.version // PAST > self.kept // PAST:
+                due = self._is_due(self.version, PAST - self.kept % PAST)
+                if entries and self.past and rows is not None and due:
                     await self._put(entries[-1], encode_state(self.fold))
         await self.keep(self.version)
 

@@ -4,7 +4,8 @@ The list, ``erased.jsonl``, stands in the home and beside its backups. A line ha
 tapes' names, ids of entries, numbers of facts, times, and the signature of the home that erased.
 
 Rule 1: a line is written before its entries are erased, so a kill loses none.
-Rule 2: a line counts for entries that are older than it: after a restore, ids are given again.
+Rule 2: a line counts for entries that are older than it: after a restore, ids are given again. It is as new
+    as the newest entry that it names, whatever the clock says.
 Rule 3: what an erasure left of an entry is known by its digest: a backup from after it stays as it is. Of an
     older entry all texts go, where the erasure may have left some.
 """
@@ -30,7 +31,7 @@ from bot.memory.erasure.persons_entries import EntryLocation, blobs_in
 from bot.memory.erasure.text_matcher import EVERYTHING, TextMatcher
 from bot.memory.records.compartments import BUS_EVENT
 from bot.memory.records.fact_fold import CHANGE_EVENTS
-from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
+from bot.memory.records.tombstones import entry_digest, is_erased, tombstone, written_at
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder, workspaces_in
@@ -61,8 +62,9 @@ class ErasedList:
         quotes: Collection[tuple[int, str, int]] = (),
         blobs: Collection[str] = (),
         reset: bool = False,
+        newest: str = "",
     ) -> None:
-        """Write durably what is erased of a tape.
+        """Write durably what is erased of a tape, whose ``newest`` entry to be erased has this time.
 
         ``ids`` go as a whole; ``parts`` are digests of what is left of others (``entry_digest``); facts
         and beliefs go from its records; ``quotes`` of facts that stay: fact, tape and entry.
@@ -72,7 +74,7 @@ class ErasedList:
         """
         told = {
             "tape": tape_digest(self._tapes, tape),
-            "at": format_time(self._clock.now()),
+            "at": max(format_time(self._clock.now()), newest),
             "parts": {str(number): parts[number] for number in sorted(parts)},
             "ids": sorted(ids),
             "facts": sorted(facts),
@@ -192,7 +194,7 @@ async def _erase_tape(
         at, facts = line["at"], frozenset(line["facts"])
         if line["reset"]:
             entries = await store.read(tape)
-            if entries and not any(str(one.meta.get("ts", "")) > at for one in entries):
+            if entries and not any(written_at(one) > at for one in entries):
                 await store.reset(tape)
                 changed += len(entries)
             continue
@@ -208,7 +210,7 @@ async def _erase_tape(
                 words = TextMatcher() if by_number else EVERYTHING
                 eraser = EntryEraser(words, facts, places, beliefs, quotes=quotes)
                 new = _erased(entry, eraser, whole=number not in parts)
-                if str(entry.meta.get("ts", "")) <= at and new != entry:
+                if written_at(entry) <= at and new != entry:
                     fresh.append(new)
         changed += await store.erase(tape, fresh) if fresh else 0
     return changed

@@ -60,6 +60,11 @@ def is_erased(entry: TapeEntry) -> bool:
     return entry.meta.get(ERASED_META_KEY) is True
 
 
+def written_at(entry: TapeEntry) -> str:
+    """Return when an entry was written, as the tape says it."""
+    return str(entry.meta.get("ts", ""))
+
+
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
     """Return the part of ``meta`` that stays: links, and booleans and numbers."""
     return {

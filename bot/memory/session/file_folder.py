@@ -158,7 +158,7 @@ class FolderTape:
             gone = {entry.id for entry in tombstones}
             stale = self.fold.stale.items()
             self.fold.stale = {entry: file for entry, file in stale if entry not in gone}
-            await self._kept.keep_after_erasure(self.fold.version)
+            await self._kept.keep_after_erasure(self.fold.version, self._erasures)
         await self.open()
 
     @property

@@ -23,7 +23,13 @@ from bot.memory.erasure.text_matcher import TextMatcher
 from bot.memory.records.files import FILES_PREFIX
 from bot.memory.records.imports import IMPORTED_EVENT, assistant_of
 from bot.memory.records.schedules import read_schedule
-from bot.memory.records.tombstones import ERASED_TEXT, is_erased, tombstone
+from bot.memory.records.tombstones import (
+    ERASED_TEXT,
+    entry_digest,
+    is_erased,
+    tombstone,
+    written_at,
+)
 from bot.memory.records.transcript import sender_id
 from bot.memory.records.turn_marks import unfold
 from bot.memory.session.long_term_memory import LongTermMemory
@@ -158,8 +164,7 @@ async def erase_person(app: App, found: PersonsData) -> None:
         await _erase_names(app, IDENTITIES_TAPE, found.people)
     for tape in found.conversations:
         at, files = await store.version(tape), services.derived_files
-        if services.note_erased is not None:
-            services.note_erased(tape, reset=True)
+        await _note_reset(app, tape)
         await reset_session(
             store, tape, services.scopes, expect=at, archive=False, vectors=app.vectors, files=files
         )
@@ -170,13 +175,19 @@ async def _reset(app: App, tapes: Collection[str]) -> None:
     scopes, files = app.services.scopes, app.services.derived_files
     async with scopes.session_locks.erasure_lock, suspend_files(files, tapes):
         for tape in tapes:
-            if app.services.note_erased is not None:
-                app.services.note_erased(tape, reset=True)
+            await _note_reset(app, tape)
             await app.store.reset(tape)
         for scope in scopes.open_scopes():
             if scope.name in tapes:
                 async with scope.tape.block_writes():
                     await scope.reload()
+
+
+async def _note_reset(app: App, tape: str) -> None:
+    if app.services.note_erased is not None:
+        last = await app.store.version(tape)
+        times = [written_at(one) for one in await app.store.read(tape, last, last)]
+        app.services.note_erased(tape, reset=True, newest=max(times, default=""))
 
 
 async def _erase_quotes(app: App, found: PersonsData, tape: str) -> None:
@@ -206,6 +217,12 @@ async def _erase_quotes(app: App, found: PersonsData, tape: str) -> None:
     if answers := sorted(outputs[turn] for turn in turns & outputs.keys()):
         # First, as the quotes tell which these are; without the person, so that no fact goes yet.
         await _erase_said(app, PersonsData(frozenset(), said={tape: answers}), tape, [tape])
+    if app.services.note_erased is not None and quoting:
+        parts, newest = (
+            {one.id: entry_digest(one) for one in quoting},
+            max(map(written_at, quoting)),
+        )
+        app.services.note_erased(tape, parts=parts, newest=newest)
     await app.store.erase(tape, quoting)
 
 

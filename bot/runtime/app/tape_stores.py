@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from hashlib import md5
 from importlib.metadata import entry_points
+from shutil import rmtree
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -83,7 +83,7 @@ def build_tape_store(
     """
     name = settings.tape_store
     if name == "file":
-        return FileTapeStore(
+        store = FileTapeStore(
             settings.home / "tapes",
             workspace=settings.workspace_id or "",
             sync=settings.tape_sync == "always",
@@ -91,6 +91,10 @@ def build_tape_store(
             read_only=read_only,
             clock=clock,
         )
+        if not read_only and settings.database_url is None:
+            # No erasure reaches what was kept of tapes that were elsewhere.
+            rmtree(settings.home / "index", ignore_errors=True)
+        return store
     if name == "memory":
         return InMemoryTapeStore(clock=clock)
     if name.startswith(("http://", "https://")):
@@ -131,8 +135,7 @@ def _remote(settings: Settings, *, read_only: bool) -> TapeStore:
             )
         ) from error
     # Who only reads is soon gone, and would keep what the bot erases meanwhile.
-    server = md5(address.encode(), usedforsecurity=False).hexdigest()
-    folds = settings.home / "index" / f"{server}.index.db.folds"
+    folds = settings.home / "index" / "server.index.db.folds"
     return RemoteTapeStore(address, token, folds=None if read_only else folds)
 
 

@@ -26,7 +26,7 @@ from bot.memory.erasure.erasure_query import ErasureQuery
 from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
 from bot.memory.erasure.persons_entries import blobs_in
 from bot.memory.erasure.text_matcher import TextMatcher
-from bot.memory.records.tombstones import entry_digest, is_erased, tombstone
+from bot.memory.records.tombstones import entry_digest, is_erased, tombstone, written_at
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.scope.identities import is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
@@ -149,6 +149,8 @@ class Eraser:
         async with self.scopes.session_locks.erasure_lock:
             await self.erase_residual_files(TextMatcher(query.needles), ())
             if not is_erased(request):
+                if self.note is not None:
+                    self.note(tape, ids=[request.id], newest=written_at(request))
                 await self._store.erase(tape, [tombstone(request)])
             await self._reload({tape})
 
@@ -227,6 +229,7 @@ class Eraser:
                     facts=eraser.facts,
                     beliefs=eraser.beliefs,
                     quotes=eraser.quotes,
+                    newest=max(written_at(entry) for entry in fresh),
                 )
             except OSError as error:
                 raise TapeWriteError(Reason("nothing_erased", error=str(error))) from error

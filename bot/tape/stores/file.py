@@ -312,11 +312,11 @@ class FileTapeStore(TapeStore):
                 # From here on a crash would leave dropped content in the index.
                 try:
                     await self._index.mark_untrusted()
-                    await anyio.to_thread.run_sync(self.folds.drop, tape)
-                except (TapeError, OSError) as error:
+                except TapeError as error:
                     raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
                 try:
-                    await self._replace(tape, begin_anew, expect)
+                    async with self.folds.erasing(tape):
+                        await self._replace(tape, begin_anew, expect)
                 finally:
                     # What has failed may have been done in part.
                     self._damage.pop(tape, None)
@@ -324,8 +324,7 @@ class FileTapeStore(TapeStore):
                     self._grown(tape)
                     try:
                         await self._index.drop(tape)
-                        await anyio.to_thread.run_sync(self.folds.drop, tape)
-                    except (TapeError, OSError) as error:
+                    except TapeError as error:
                         logger.warning(
                             "text that a reset removed from tape %s stays in the index files until "
                             "the next start (%s)",
@@ -353,16 +352,15 @@ class FileTapeStore(TapeStore):
                     return 0
                 # From here on a crash would leave erased content in the index.
                 await self._index.mark_untrusted()
-                await anyio.to_thread.run_sync(self.folds.drop, tape, min(wanted))
-                for segment in due:
-                    if segment is None:
-                        await self._replace(tape, rewrite_live)
-                    else:
-                        pack = partial(_pack, self._folder, segment, lines, beat)
-                        await anyio.to_thread.run_sync(pack)
+                async with self.folds.erasing(tape, min(wanted)):
+                    for segment in due:
+                        if segment is None:
+                            await self._replace(tape, rewrite_live)
+                        else:
+                            pack = partial(_pack, self._folder, segment, lines, beat)
+                            await anyio.to_thread.run_sync(pack)
                 self._damage.get(tape, set()).clear()
                 await self._index.erase(tape, list(wanted.values()))
-                await anyio.to_thread.run_sync(self.folds.drop, tape, min(wanted))
         except OSError as error:
             raise TapeWriteError(
                 f"not everything could be erased from tape {tape} ({error.strerror}); fix the "

@@ -127,7 +127,7 @@ class RemoteTapeStore(TapeStore):
     def __init__(
         self, url: str, token: str, *, patience: float = 30.0, folds: Path | None = None
     ) -> None:
-        self.folds: FoldRows = FoldRows(folds)
+        self.folds: FoldRows = FoldRows(folds, server=url)
         self._url = url.rstrip("/")
         self._patience = patience
         self._counts = {"requests": 0, "retries": 0, "followed": 0}
@@ -173,18 +173,16 @@ class RemoteTapeStore(TapeStore):
         else:
             body = _encoded(asked)
         await anyio.lowlevel.checkpoint_if_cancelled()
-        erases = method in _ERASING or replaces
-        try:
-            with anyio.CancelScope(shield=True):
-                if erases:
-                    await anyio.to_thread.run_sync(self.folds.drop, asked["tape"])
-                repeatable = method not in _ONCE and not replaces
+        repeatable = method not in _ONCE and not replaces
+        with anyio.CancelScope(shield=True):
+            if method not in _ERASING and not replaces:
                 return await self._answer(call, asked, body, repeatable=repeatable)
-        finally:
-            # If the answer was lost, it may have been done.
-            if erases:
+            try:
+                async with self.folds.erasing(asked["tape"]):
+                    return await self._answer(call, asked, body, repeatable=repeatable)
+            finally:
+                # If the answer was lost, it may have been done.
                 self._erased[asked["tape"]] += 1
-                self.folds.drop(asked["tape"])
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None

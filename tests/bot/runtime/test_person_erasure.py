@@ -7,10 +7,12 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,7 +26,10 @@ from bot.bus import Answer, Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.cli.main import main
 from bot.testing.host import session_host
+from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply
+from bot.transfer.backup_key import signer_of, signing_key
+from bot.transfer.erased_list import ERASED_LIST, copy_list, erase_again
 
 ROOT = Path(__file__).parents[3]
 BOB = Sender("8", "Bob")
@@ -232,7 +237,9 @@ async def test_no_byte_of_a_person_is_left_and_the_others_keep_theirs(tmp_path, 
 async def test_what_others_quote_of_a_person_in_a_group_goes_with_the_answers_to_it(tmp_path):
     home, group = tmp_path / "home", {"chat": "-5", "private": False}
     replies = [text_reply(text) for text in ("Fine.", "Fine.", "Ada has a songbird.", "A dog.")]
-    async with session_host(home, ScriptedModel(replies), files_mb=1) as host:
+    # The clock is set back before the erasure.
+    ahead = ManualClock(datetime(2099, 1, 1, tzinfo=UTC))
+    async with session_host(home, ScriptedModel(replies), files_mb=1, clock=ahead) as host:
         await host.channel.ask("My zebrafinch sings.", **group)
         for quote, said in (
             ("Ada: My zebrafinch sings", "I agree about this"),
@@ -241,9 +248,14 @@ async def test_what_others_quote_of_a_person_in_a_group_goes_with_the_answers_to
         ):
             asked = await host.channel.send(said, quote=quote, sender=BOB, **group)
             await host.channel.wait_for_answer(asked)
+    signer, before = signer_of(signing_key(home)), tmp_path / "before"
+    shutil.copytree(home, before)
     assert (await command(home, "memory", "erase", "fake:7", "--yes")).returncode == 0
+    copy_list(home / ERASED_LIST, before / ERASED_LIST)
+    await erase_again(before, signer)
     gone = (b"zebrafinch", b"Ada:", b"Ada Old", b"Ada has", b"songbird")
-    assert {word: holding(home, word) for word in gone} == {word: [] for word in gone}
-    for kept in (b"I agree about this", b"And I about that", b"Rex is in Canada", b"A dog."):
-        assert holding(home, kept)
-    assert (await command(home, "tape", "verify")).returncode == 0
+    for place in (home, before):
+        assert {word: holding(place, word) for word in gone} == {word: [] for word in gone}
+        for kept in (b"I agree about this", b"And I about that", b"Rex is in Canada", b"A dog."):
+            assert holding(place, kept)
+        assert (await command(place, "tape", "verify")).returncode == 0

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import pytest
 from erased_words import tombstone
 from tape_files import live_file, opened, says
 
+from bot.core.reasons import Reason
 from bot.tape.folding import fold_tape
 
 TAPE = "fake:1"
@@ -15,7 +19,7 @@ class Heard:
     """The texts on a tape, and how many entries were applied in this process."""
 
     def __init__(self):
-        self.texts = []
+        self.texts, self.why = [], Reason("still_running")
 
     def apply(self, entry):
         Heard.applied += 1
@@ -45,9 +49,6 @@ async def test_only_what_is_new_is_folded_also_in_the_past_and_never_from_a_doub
     assert await folded(tmp_path) == (["word 8999", "word 9000"], 9_000)
     assert await folded(tmp_path) == (["word 8999", "word 9000"], 0)
     assert await folded(tmp_path, 5_000) == (["word 4999", "word 5000"], 500)
-    [newest] = tmp_path.rglob("Heard.9000.*")
-    newest.write_bytes(newest.read_bytes().replace(b"word 8999", b"word 7999"))
-    assert await folded(tmp_path) == (["word 8999", "word 9000"], 500)
     async with opened(tmp_path) as store:
         [entry] = await store.read(TAPE, 8_700, 8_700)
         await store.erase(TAPE, [tombstone(entry)])
@@ -60,3 +61,37 @@ async def test_only_what_is_new_is_folded_also_in_the_past_and_never_from_a_doub
     async with opened(tmp_path) as store:
         await store.append_many(TAPE, [says(f"other {n}") for n in range(8_602, 9_001)])
     assert await folded(tmp_path) == (["other 8999", "other 9000"], 500)
+
+
+class Bomb:
+    """What runs code when it is read carelessly."""
+
+    def __reduce__(self):
+        return Path("pwned").touch, ()
+
+
+HOSTILE = [pickle.dumps(Bomb()), b"\x80\x05}" + b")" + b"\x85" * 3_000_000 + b"K\x01s.", b""]
+
+
+async def test_no_state_is_kept_during_an_erasure_and_none_that_others_wrote_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        await store.append_many(TAPE, [says(f"word {n}") for n in range(2, 201)])
+        # A kill in this block leaves what is there now.
+        async with store.folds.erasing(TAPE, 100):
+            await fold_tape(store, TAPE, Heard)
+            assert not [*tmp_path.rglob("Heard.*")]
+    assert await folded(tmp_path) == (["word 199", "word 200"], 200)
+    for data in (*HOSTILE, None):
+        [state] = tmp_path.rglob("Heard.200.*")
+        good = state.read_bytes()
+        state.write_bytes(good[: -len(good) // 2] if data is None else good[:4] + data)
+        assert await folded(tmp_path) == (["word 199", "word 200"], 200)
+        assert await folded(tmp_path) == (["word 199", "word 200"], 0)
+    assert not (tmp_path / "pwned").exists()
+    state.parent.rename(tmp_path / "aside")
+    state.parent.symlink_to(state.parent)
+    assert await folded(tmp_path) == (["word 199", "word 200"], 200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from shutil import rmtree
 
 import anyio
 import psycopg
@@ -11,8 +12,10 @@ import pytest
 from postgres_tapes import PATIENCE, TAPE, gone, opened, says
 from waiting import until
 
+from bot.memory.session.state.fold_loader import open_fold
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.search import SearchQuery
+from bot.tape.service import TapeService
 from bot.tape.state_reads import begin_session_reads, shared_state_reads
 from bot.tape.stores.postgres import PostgresTapeStore
 
@@ -131,12 +134,18 @@ async def test_an_index_that_nobody_asks_forgets_what_another_process_erases(
     [first] = await store.append_many(TAPE, [says("a xylophone")])
     async with opened(url, workspace=workspace, index=tmp_path) as other:
         assert await ids(other, "xylophone") == [first.id]
+        folded = await open_fold(TapeService(other, TAPE))
+        await folded.keep(folded.version, least=1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(other.run)
             with anyio.fail_after(PATIENCE):
                 await store.erase(TAPE, [gone(first)])
                 await until(lambda: not indexed(tmp_path, "xylophon"))
             tasks.cancel_scope.cancel()
+        # Who had read it before goes on.
+        *_, last = await other.append_many(TAPE, [says("pie")] * 9)
+        await folded.keep(last.id, least=1)
+    assert not [*tmp_path.rglob("SessionFold.*")]
 
 
 @pytest.mark.parametrize("lost", [None, ".marks", "*"])
@@ -147,12 +156,14 @@ async def test_an_index_goes_on_where_it_was_and_forgets_what_was_erased_meanwhi
     said = await store.append_many(TAPE, [says("a xylophone"), says("pie")])
     async with opened(url, workspace=workspace, hears=False, index=tmp_path) as other:
         assert await ids(other, "xylophone") == [said[0].id]
+        folded = await open_fold(TapeService(other, TAPE))
+        await folded.keep(folded.version, least=1)
         # A second process in the same folder has an index in memory.
         async with opened(url, workspace=workspace, hears=False, index=tmp_path) as second:
             assert await ids(second, "xylophone") == [said[0].id]
     await store.erase(TAPE, [gone(said[0])])
     for path in tmp_path.glob(f"*.index.db{lost}") if lost else ():
-        path.unlink()
+        rmtree(path) if path.is_dir() else path.unlink()
     [last] = await store.append_many(TAPE, [says("more pie")])
     async with opened(url, workspace=workspace, hears=False, index=tmp_path) as other:
         assert await ids(other, "pie") == [said[1].id, last.id]

@@ -119,9 +119,10 @@ class LocalIndex:
             while True:
                 erased = wakeups.event(ERASED_TOPIC)
                 try:
-                    for tape, erasures in (await self._reader.erased()).items():
+                    known = await self._reader.erased()
+                    await anyio.to_thread.run_sync(self.folds.drop_older, known)
+                    for tape, erasures in known.items():
                         await self.forget_erased(tape, erasures)
-                        self.folds.drop(tape, known=erasures)
                 except (TapeError, OSError) as error:
                     logger.warning("erased text may still be in the index here: %s", error)
                 await wakeups.wait(erased, _EVERY)
@@ -219,7 +220,8 @@ def _open_marks(index: Path) -> sqlite3.Connection:
             return _connect(path)
     # Nobody knows what an index without marks holds.
     for file in list_files(index.parent, f"{index.name}*"):
-        file.unlink()
+        if file.is_file():
+            file.unlink()
     path.touch(PRIVATE_FILE)
     return _connect(path)
 

@@ -11,6 +11,7 @@ from bot.cli.doctor import exit_code, run_checks
 from bot.core.errors import SettingsError
 from bot.runtime.app.tape_stores import build_tape_store
 from bot.runtime.settings import PREFIX, load_settings
+from bot.tape.fold_rows import FoldRow
 
 PACKAGE = """
 from bot.tape.stores.in_memory import InMemoryTapeStore
@@ -47,6 +48,17 @@ async def found(probe=False, **settings):
     [one] = [each for each in findings if each.area == "tapes"]
     assert exit_code(findings) == int(one.level == "bad")
     return one.level, f"{one.text} {one.remedy}{one.uncalled}"
+
+
+async def test_what_was_kept_of_tapes_elsewhere_goes(tmp_path):
+    kept = tmp_path / "home" / "index" / "server.index.db.folds"
+    for settings in ({"tape_store": "http://127.0.0.1:9", "tape_store_token": "t"}, {}):
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / "state").touch()
+        store = build_tape_store(load_settings(home="home", **settings))
+        store.folds.get("a", FoldRow("Fold", version=1, checksum=1, erasures=0))
+        await store.close()
+        assert not (kept / "state").exists()
 
 
 async def test_a_package_offers_a_store_of_its_own(installed):
