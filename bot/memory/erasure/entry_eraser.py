@@ -27,7 +27,7 @@ from bot.memory.records.episodes import parse_episode_id
 from bot.memory.records.event_names import COMMAND, FILE_EVENTS, REPLY
 from bot.memory.records.fact import Fact
 from bot.memory.records.fact_fold import CHANGE_EVENTS
-from bot.memory.records.tombstones import ERASED_TEXT, kept_meta, tombstone
+from bot.memory.records.tombstones import ERASED_META_KEY, ERASED_TEXT, kept_meta, tombstone
 from bot.memory.session.state.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
@@ -161,7 +161,8 @@ class EntryEraser:
             for key, value in data.items()
             if key not in _RECORD_LINKS and key not in RECORDS
         }
-        return _with_data(entry, {**data, **words, **bus.cleared(data)})
+        fresh = _with_data(entry, {**data, **words, **bus.cleared(data)})
+        return fresh.with_meta(**{ERASED_META_KEY: True}) if _says_nothing(fresh.data) else fresh
 
     def _operation(self, operation: Any) -> Any:
         if not isinstance(operation, dict):
@@ -386,6 +387,14 @@ def _with_data(entry: TapeEntry, data: dict[str, Any]) -> TapeEntry:
     if data == entry.data:
         return entry
     return replace(entry, payload={**entry.payload, "data": data})
+
+
+def _says_nothing(data: dict[str, Any]) -> bool:
+    """Return whether a change holds only shared values, all of them erased."""
+    values = data.get("references")
+    alone = not any(data.get(name) for name in RECORDS if name != "references")
+    found = values if isinstance(values, list) and alone else []
+    return bool(found) and all(isinstance(one, dict) and one.get("erased") for one in found)
 
 
 def _changed(record: dict[str, Any], **fields: Any) -> dict[str, Any]:
