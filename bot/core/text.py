@@ -12,6 +12,7 @@ from bot.core.patterns import LazyPattern
 _SIGNS = r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w{1,32};)"
 """Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
 _MARKUP, _LINK_MARKUP = LazyPattern(_SIGNS), LazyPattern(rf"{_SIGNS}|\[")
+_DEFINITION = LazyPattern(r"^[\s>*+\d.)-]{0,20}\[", re.MULTILINE)
 _PART = LazyPattern(r"\S+")
 _ADDRESSED = LazyPattern(r"://|\w\.[^\W\d_]{2}|\d\.\d{1,3}\.\d{1,3}\.\d")
 """What platforms make a link by themselves has one of these."""
@@ -46,7 +47,8 @@ def escape_markdown(text: str, own: Iterable[str] = ()) -> str:
     """
     said = {word.strip(_AROUND) for one in own for word in one.split()}
     # Discord looks for the end of a link before it looks for code.
-    markup = _LINK_MARKUP if "](" in text or "]:" in text else _MARKUP
+    linked = "](" in text or ("]:" in text and _DEFINITION.search(text))
+    markup = _LINK_MARKUP if linked else _MARKUP
     shown, at = "", 0
     for part in _PART.finditer(text):
         if _ADDRESSED.search(part[0]):
