@@ -11,7 +11,6 @@ English in every language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 from bot.core.i18n import _, format_number
@@ -102,19 +101,6 @@ def parse_reason(record: object) -> str:
 def reason_text(record: object) -> str:
     """Return a reason, recorded or not, in the current language."""
     return f"{parse_reason(record)}"
-
-
-def recorded_words(record: object) -> Iterator[str]:
-    """Yield the texts that a recorded reason names, without the program's own codes."""
-    if isinstance(record, str):
-        yield record
-    elif isinstance(record, list):
-        for one in record:
-            yield from recorded_words(one)
-    elif isinstance(record, dict):
-        for name, value in record.items():
-            if name != "code":
-                yield from recorded_words(value)
 
 
 def _amounts(values: dict[str, Any]) -> list[str]:

@@ -107,7 +107,7 @@ class EntryEraser:
             # A file goes as a whole, or stays as it is.
             return entry
         if name in CHANGE_EVENTS:
-            return self._chain(entry)
+            return self._memory_change(entry)
         if name in _ZONE:
             return self._zone(entry)
         if not self.matcher.holds(entry_texts(entry)):
@@ -149,7 +149,7 @@ class EntryEraser:
 
     # Records: facts, and those of the memory bus.
 
-    def _chain(self, entry: TapeEntry) -> TapeEntry:
+    def _memory_change(self, entry: TapeEntry) -> TapeEntry:
         data = entry.data
         if entry.name != BUS_EVENT:
             ops = data.get("ops")

@@ -44,8 +44,6 @@ from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
-_VIEW = 200
-
 
 class ImportReader:
     """Reads the imported conversations of a session's person.
