@@ -86,12 +86,12 @@ _FENCED = LazyPattern(r"\s*```(?:json|tool_\w{1,10})?\s([\s\S]*)```\s*")
 _PRINTED = LazyPattern(r"\s*print\(([\s\S]*)\)\s*")
 _WORD = LazyPattern(r"[\w.:/-]{1,100}")
 _CALL_WORDS = LazyPattern(
-    r"[\s;,\[\]]*(?:call:|functions\.|default_api[.:])?(?P<name>[\w.-]{0,100})[\s\]]*"
+    r"[\s;,\[\]]*+(?:call:|functions\.|default_api[.:])?(?P<name>[\w.-]{0,100})[\s\]]*+"
 )
 _CALL_LIKE = LazyPattern(
     r"\s*(?:```\w{0,20}\s+)?(?:(?:[\w.:/-]{1,100}\s{0,9}){0,2}[{\[<]|[\w.:/-]{1,100}\()"
 )
-_ONLY_NAME = LazyPattern(r"\s*(?:<[^<>]{0,200}>)?\s*([\w.:/-]{1,100})\s*")
+_ONLY_NAME = LazyPattern(r"\s*+(?:<[^<>]{0,200}>)?\s*+([\w.:/-]{1,100})\s*+")
 _WRITTEN_NAME = LazyPattern(
     r"[\"']name[\"']\s{0,9}:\s{0,9}[\"']([\w.:-]{1,100})[\"'](?:\s{0,9},\s{0,9}[\"']\w{4,10}[\"']\s{0,9}:)?"
 )
